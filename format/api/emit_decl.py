@@ -27,8 +27,7 @@ def emit(model, output_dir, _args):
         if what == "const":
             out.append(f"#define {name} {model.consts[name]}")
     for name in model.handles:
-        if model.handles[name].startswith("_"):
-            out.append(f"typedef struct {model.handles[name]} *{name};")
+        out.append(f"typedef struct {model.handles[name]} *{name};")
     for name in model.opaque:
         out.append(f"typedef struct _{name} {name};")
     for name, record in model.records.items():
@@ -39,9 +38,7 @@ def emit(model, output_dir, _args):
             out += [f"    {value} = {number:#x}," for value, number in model.enums[name]]
             out.append(f"}} {name};")
     for what, name in model.order:
-        if what == "handle" and not model.handles[name].startswith("_"):
-            out.append(f"typedef {model.handles[name]} {name};")
-        elif what == "typedef":
+        if what == "typedef":
             out.append(f"typedef {model.typedefs[name]} {name};")
         elif what == "callback":
             args = ", ".join(f"{t} {n}" for t, n in model.callbacks[name])

@@ -14,7 +14,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAMESPACES = ["ze", "zet", "zes", "zer"]
-SCALARS = {"char": 1, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "int32_t": 4, "uint32_t": 4, "int": 4,
+SCALARS = {"char": 1, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "int32_t": 4, "uint32_t": 4, "int": 4, "unsigned int": 4,
            "float": 4, "int64_t": 8, "uint64_t": 8, "double": 8, "size_t": 8, "uintptr_t": 8, "void": 1, "pid_t": 4}
 
 
