@@ -35,7 +35,7 @@ enum zt_class {
     ZT_UNION
 };
 
-enum zt_dir { ZT_IN = 1, ZT_OUT = 2 };
+enum zt_dir { ZT_IN = 1, ZT_OUT = 2, ZT_ON_ERROR = 4 /* written even when the call fails */ };
 
 /* How a field refers to its data. The element type is the field's `type`. */
 enum zt_shape {
@@ -73,7 +73,7 @@ typedef struct zt_expr {
 /* What a parameter is to the function. */
 enum zt_role {
     ZT_R_NONE,
-    ZT_R_SELF,        /* the object the call is about */
+    ZT_R_SELF,        /* the object the call is about, where no word below fits; it is always parameter 0 */
     ZT_R_CREATE,      /* out handle of a new object: a new generation */
     ZT_R_GET,         /* out handle of an object that was there before (devices, drivers, queues of a list) */
     ZT_R_DESTROY,     /* the object ends with this call's ENTER */

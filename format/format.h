@@ -93,6 +93,7 @@ typedef struct zt_walk {
     int phase;                 /* ZT_ENTER: follows what the call reads, and heads of structs it fills. ZT_LEAVE: what it wrote */
     int64_t result;            /* ZT_LEAVE: outputs are followed as far as the result lets them be valid */
     const zt_memory *memory;
+    bool targets_only;         /* visit ZT_N_TARGET only: the memory to keep, each stretch once */
     const zt_memory *before;   /* ZT_LEAVE: memory as of ENTER (capacities: min(before, after) elements are valid); may be NULL */
     /* @return 0 to go on, 1 to skip what is inside this node, <0 to stop the walk with that value. */
     int (*visit)(void *ctx, const zt_node *node);

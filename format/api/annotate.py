@@ -2,7 +2,7 @@
 """What each parameter and function is: rules over the headers' facts, then the hand-written notes.
 
 A line of notes/*.notes is `TARGET WORD...`. TARGET is FUNCTION, FUNCTION.PARAMETER or STRUCT.MEMBER. Words:
-  for parameters and members: address opaque string text value one  blob=EXPR array=EXPR  inner=string|one|address|blob:EXPR
+  for parameters and members: address opaque string value one pnext on-error optional  blob=EXPR array=EXPR  inner=string|one|address|blob:EXPR
                               access=r|w|rw extent=EXPR  dir=in|out|inout  role=ROLE  note=WORDS_WITH_UNDERSCORES
   for functions: kind=KIND  immediate  callback  os
 EXPR: 12  count  count*12  *pCount  *pSize*4  @pCount (the function's)  desc->member  sizes[]  strlen  lookup
@@ -55,7 +55,7 @@ class Note:
     def __init__(self):
         self.shape, self.inner, self.dir, self.role = "value", "value", 0, "none"
         self.count = self.inner_count = None
-        self.access, self.optional, self.text, self.note, self.why = 0, False, False, None, []
+        self.access, self.optional, self.note, self.why = 0, False, None, []
 
 
 class Annotations:
@@ -169,12 +169,10 @@ class Annotations:
     @staticmethod
     def apply(word, n):
         key, _, value = word.partition("=")
-        if key in ("address", "opaque", "string", "value", "one"):
+        if key in ("address", "opaque", "string", "value", "one", "pnext"):
             n.shape, n.count = key, None
             if key == "address":
                 n.inner = "value"
-        elif key == "text":
-            n.text = True
         elif key in ("blob", "array"):
             n.shape, n.count = key, value
         elif key == "inner":
@@ -192,6 +190,8 @@ class Annotations:
             n.role = value
         elif key == "optional":
             n.optional = True
+        elif key == "on-error":
+            n.dir |= 4
         elif key == "note":
             n.note = value.replace("_", " ")
         else:
