@@ -1,0 +1,703 @@
+/* SPDX-License-Identifier: MIT */
+/* Command lists and what is appended to them. */
+#include "soft.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const unsigned queues_of_group[3] = {1, 1, 8};
+
+static ze_result_t create(ze_context_handle_t hContext, ze_device_handle_t hDevice, unsigned ordinal, unsigned index,
+                          const soft_list *wanted, ze_command_list_handle_t *handle)
+{
+    ze_result_t result = ZE_RESULT_SUCCESS;
+    soft_enter();
+    soft_object *const context = soft_object_get(hContext, SOFT_CONTEXT), *const device = soft_object_get(hDevice, SOFT_DEVICE);
+    soft_object *object = NULL;
+    if (context == NULL || device == NULL || ordinal > 2 || (wanted->immediate && index >= queues_of_group[ordinal]))
+        result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    else if ((object = soft_object_new_locked(SOFT_LIST)) == NULL)
+        result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    else {
+        object->list = *wanted;
+        object->list.context = context;
+        object->list.device = device;
+        object->list.ordinal = ordinal;
+        object->list.index = index;
+        if (wanted->immediate && (object->list.ring = soft_ring_get_locked(device, ordinal, index)) == NULL) {
+            soft_object_kill_locked(object);
+            result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+        } else {
+            *handle = (ze_command_list_handle_t)object;
+        }
+    }
+    soft_leave();
+    return result;
+}
+
+ze_result_t soft_zeCommandListCreate(ze_context_handle_t hContext, ze_device_handle_t hDevice, const ze_command_list_desc_t *desc,
+                                     ze_command_list_handle_t *phCommandList)
+{
+    const soft_list list = {.flags = desc->flags, .in_order = desc->flags & ZE_COMMAND_LIST_FLAG_IN_ORDER};
+    return create(hContext, hDevice, desc->commandQueueGroupOrdinal, 0, &list, phCommandList);
+}
+
+ze_result_t soft_zeCommandListCreateImmediate(ze_context_handle_t hContext, ze_device_handle_t hDevice,
+                                              const ze_command_queue_desc_t *altdesc, ze_command_list_handle_t *phCommandList)
+{
+    const soft_list list = {.immediate = true, .flags = altdesc->flags,
+                            .in_order = altdesc->flags & ZE_COMMAND_QUEUE_FLAG_IN_ORDER,
+                            .synchronous = altdesc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS};
+    return create(hContext, hDevice, altdesc->ordinal, altdesc->index, &list, phCommandList);
+}
+
+static void drop_commands(soft_list *list)
+{
+    for (size_t i = 0; i < list->n_commands; i++)
+        soft_command_unref_locked(list->commands[i]);
+    list->n_commands = 0;
+}
+
+ze_result_t soft_zeCommandListDestroy(ze_command_list_handle_t hCommandList)
+{
+    soft_enter();
+    soft_object *const object = soft_object_get(hCommandList, SOFT_LIST);
+    if (object != NULL) {
+        drop_commands(&object->list);
+        free(object->list.commands);
+        object->list.commands = NULL;
+        soft_object_kill_locked(object);
+    }
+    soft_leave();
+    return object ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+}
+
+ze_result_t soft_zeCommandListClose(ze_command_list_handle_t hCommandList)
+{
+    if (soft.schedule == SOFT_NULL)
+        return ZE_RESULT_SUCCESS;
+    soft_enter();
+    soft_object *const object = soft_object_get(hCommandList, SOFT_LIST);
+    ze_result_t result = ZE_RESULT_SUCCESS;
+    if (object == NULL || object->list.immediate || object->list.closed)
+        result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    else
+        object->list.closed = true;
+    soft_leave();
+    return result;
+}
+
+ze_result_t soft_zeCommandListReset(ze_command_list_handle_t hCommandList)
+{
+    if (soft.schedule == SOFT_NULL)
+        return ZE_RESULT_SUCCESS;
+    soft_enter();
+    soft_object *const object = soft_object_get(hCommandList, SOFT_LIST);
+    ze_result_t result = ZE_RESULT_SUCCESS;
+    if (object == NULL || object->list.immediate)
+        result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    else {
+        drop_commands(&object->list);
+        object->list.closed = false;
+    }
+    soft_leave();
+    return result;
+}
+
+/* --------------------------------------------------------------------------------------------------------- appending */
+
+typedef struct work {
+    const soft_ring *ring;
+    uint64_t number;
+    const soft_object *queue;
+} work;
+
+static bool work_done(void *ctx)
+{
+    const work *const w = ctx;
+    return !soft_ring_busy_locked((soft_ring *)(uintptr_t)w->ring, w->queue, w->number);
+}
+
+static ze_result_t ring_banned(void *ctx)
+{
+    const work *const w = ctx;
+    soft_csr *const csr = soft_ring_csr((soft_ring *)(uintptr_t)w->ring);
+    if (!csr->banned)
+        return ZE_RESULT_SUCCESS;
+    csr->noticed = true;
+    return ZE_RESULT_ERROR_DEVICE_LOST;
+}
+
+static bool append_started(void *ctx)
+{
+    const soft_command *const c = ctx;
+    for (uint32_t i = 0; i < c->n_waits; i++)
+        if (!soft_event_is_signalled_locked(&c->waits[i]->event))
+            return false;
+    return true;
+}
+
+/* On an immediate list: straight to the ring. */
+static ze_result_t submit_immediate(soft_object *object, soft_command *command)
+{
+    soft_list *const list = &object->list;
+    soft_ring *const ring = list->ring;
+    soft_ring_before_submit_locked(ring);
+    const soft_csr *const csr = soft_ring_csr(ring);
+    if (csr->banned && (soft.errors == SOFT_AT_SUBMIT || csr->noticed))
+        return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+    if (csr->banned)
+        return ZE_RESULT_SUCCESS;
+    if (soft.append == SOFT_APPEND_BLOCK)
+        soft_wait_locked(ring, append_started, NULL, command, UINT64_MAX);
+    const soft_submit submit = {.queue = object, .list = object, .in_order = list->in_order, .submit = ++soft_clock};
+    const uint64_t number = soft_ring_submit_locked(ring, command, &submit);
+    if (number == 0)
+        return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    soft_ring_kick_locked(ring);
+    if (!list->synchronous)
+        return ZE_RESULT_SUCCESS;
+    work w = {ring, number, object};
+    return soft_wait_locked(ring, work_done, ring_banned, &w, UINT64_MAX);
+}
+
+static ze_result_t keep(soft_list *list, soft_command *command)
+{
+    if (list->n_commands == list->room) {
+        const size_t more = list->room ? list->room * 2 : 16;
+        soft_command **const grown = realloc(list->commands, more * sizeof(*list->commands));
+        if (grown == NULL)
+            return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+        list->commands = grown;
+        list->room = more;
+    }
+    command->refs++;
+    list->commands[list->n_commands++] = command;
+    return ZE_RESULT_SUCCESS;
+}
+
+static bool event_ok(ze_event_handle_t event)
+{
+    return soft_object_get(event, SOFT_EVENT) != NULL;
+}
+
+/* Checks what all appends have in common and puts the command on the list. Takes over `command`. */
+static ze_result_t append(ze_command_list_handle_t hCommandList, soft_command *command, ze_event_handle_t hSignalEvent,
+                          uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents)
+{
+    if (command == NULL)
+        return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    ze_result_t result = ZE_RESULT_SUCCESS;
+    soft_enter();
+    soft_object *const object = soft_object_get(hCommandList, SOFT_LIST);
+    bool events_ok = hSignalEvent == NULL || event_ok(hSignalEvent);
+    for (uint32_t i = 0; i < numWaitEvents; i++)
+        events_ok &= event_ok(phWaitEvents[i]);
+    if (object == NULL || (!object->list.immediate && object->list.closed))
+        result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    else if (!events_ok)
+        result = ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+    else if (hSignalEvent && ((soft_object *)hSignalEvent)->event.counter_based && !object->list.in_order)
+        result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    else if (!soft_command_events_locked(command, hSignalEvent, numWaitEvents, phWaitEvents))
+        result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    else
+        result = object->list.immediate ? submit_immediate(object, command) : keep(&object->list, command);
+    soft_command_unref_locked(command);
+    soft_leave();
+    return result;
+}
+
+/* ZE_SOFT_HOSTPTR=append: pageable operands are read now. */
+static void stage(soft_command *c)
+{
+    if (c == NULL || soft.hostptr != SOFT_HOST_APPEND || soft_in_window(c->src) || c->size == 0)
+        return;
+    c->staged = malloc(c->size);
+    if (c->staged != NULL && !soft_device_read_locked(c->src, c->staged, c->size, UINT64_MAX)) {
+        free(c->staged);
+        c->staged = NULL;
+    }
+}
+
+ze_result_t soft_zeCommandListAppendMemoryCopy(ze_command_list_handle_t hCommandList, void *dstptr, const void *srcptr, size_t size,
+                                               ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                               ze_event_handle_t *phWaitEvents)
+{
+    if (soft.schedule == SOFT_NULL)
+        return ZE_RESULT_SUCCESS;
+    soft_command *const c = soft_command_new(SOFT_C_COPY);
+    if (c != NULL) {
+        c->dst = (uint64_t)dstptr;
+        c->src = (uint64_t)srcptr;
+        c->size = size;
+        stage(c);
+    }
+    return append(hCommandList, c, hSignalEvent, numWaitEvents, phWaitEvents);
+}
+
+ze_result_t soft_zeCommandListAppendMemoryCopyWithParameters(ze_command_list_handle_t hCommandList, void *dstptr,
+                                                             const void *srcptr, size_t size, const void *pNext,
+                                                             ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                             ze_event_handle_t *phWaitEvents)
+{
+    (void)pNext;
+    return soft_zeCommandListAppendMemoryCopy(hCommandList, dstptr, srcptr, size, hSignalEvent, numWaitEvents, phWaitEvents);
+}
+
+ze_result_t soft_zeCommandListAppendMemoryCopyFromContext(ze_command_list_handle_t hCommandList, void *dstptr,
+                                                          ze_context_handle_t hContextSrc, const void *srcptr, size_t size,
+                                                          ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                          ze_event_handle_t *phWaitEvents)
+{
+    if (hContextSrc != NULL && soft_object_get(hContextSrc, SOFT_CONTEXT) == NULL)
+        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return soft_zeCommandListAppendMemoryCopy(hCommandList, dstptr, srcptr, size, hSignalEvent, numWaitEvents, phWaitEvents);
+}
+
+ze_result_t soft_zeCommandListAppendMemoryCopyRegion(ze_command_list_handle_t hCommandList, void *dstptr,
+                                                     const ze_copy_region_t *dstRegion, uint32_t dstPitch, uint32_t dstSlicePitch,
+                                                     const void *srcptr, const ze_copy_region_t *srcRegion, uint32_t srcPitch,
+                                                     uint32_t srcSlicePitch, ze_event_handle_t hSignalEvent,
+                                                     uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents)
+{
+    if (soft.schedule == SOFT_NULL)
+        return ZE_RESULT_SUCCESS;
+    if (dstRegion->width != srcRegion->width || dstRegion->height != srcRegion->height || dstRegion->depth != srcRegion->depth)
+        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    soft_command *const c = soft_command_new(SOFT_C_REGION);
+    if (c != NULL) {
+        c->dst = (uint64_t)dstptr;
+        c->src = (uint64_t)srcptr;
+        c->dst_region = *dstRegion;
+        c->src_region = *srcRegion;
+        c->dst_pitch = dstPitch ? dstPitch : dstRegion->originX + dstRegion->width;
+        c->src_pitch = srcPitch ? srcPitch : srcRegion->originX + srcRegion->width;
+        c->dst_slice = dstSlicePitch ? dstSlicePitch : c->dst_pitch * (dstRegion->originY + dstRegion->height);
+        c->src_slice = srcSlicePitch ? srcSlicePitch : c->src_pitch * (srcRegion->originY + srcRegion->height);
+    }
+    return append(hCommandList, c, hSignalEvent, numWaitEvents, phWaitEvents);
+}
+
+ze_result_t soft_zeCommandListAppendMemoryFill(ze_command_list_handle_t hCommandList, void *ptr, const void *pattern,
+                                               size_t pattern_size, size_t size, ze_event_handle_t hSignalEvent,
+                                               uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents)
+{
+    if (soft.schedule == SOFT_NULL)
+        return ZE_RESULT_SUCCESS;
+    if (pattern_size == 0 || pattern_size > 128 || (pattern_size & (pattern_size - 1)))
+        return ZE_RESULT_ERROR_INVALID_SIZE;
+    soft_command *const c = soft_command_new(SOFT_C_FILL);
+    if (c != NULL) {
+        c->dst = (uint64_t)ptr;
+        c->size = size;
+        c->pattern_size = pattern_size;
+        memcpy(c->pattern, pattern, pattern_size);
+    }
+    return append(hCommandList, c, hSignalEvent, numWaitEvents, phWaitEvents);
+}
+
+ze_result_t soft_zeCommandListAppendMemoryFillWithParameters(ze_command_list_handle_t hCommandList, void *ptr, const void *pattern,
+                                                             size_t pattern_size, size_t size, const void *pNext,
+                                                             ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                             ze_event_handle_t *phWaitEvents)
+{
+    (void)pNext;
+    return soft_zeCommandListAppendMemoryFill(hCommandList, ptr, pattern, pattern_size, size, hSignalEvent, numWaitEvents,
+                                              phWaitEvents);
+}
+
+static ze_result_t append_simple(ze_command_list_handle_t hCommandList, int type, ze_event_handle_t hSignalEvent,
+                                 uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents)
+{
+    if (soft.schedule == SOFT_NULL)
+        return ZE_RESULT_SUCCESS;
+    return append(hCommandList, soft_command_new(type), hSignalEvent, numWaitEvents, phWaitEvents);
+}
+
+ze_result_t soft_zeCommandListAppendBarrier(ze_command_list_handle_t hCommandList, ze_event_handle_t hSignalEvent,
+                                            uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents)
+{
+    return append_simple(hCommandList, SOFT_C_BARRIER, hSignalEvent, numWaitEvents, phWaitEvents);
+}
+
+ze_result_t soft_zeCommandListAppendMemoryRangesBarrier(ze_command_list_handle_t hCommandList, uint32_t numRanges,
+                                                        const size_t *pRangeSizes, const void **pRanges,
+                                                        ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                        ze_event_handle_t *phWaitEvents)
+{
+    (void)numRanges;
+    (void)pRangeSizes;
+    (void)pRanges;
+    return append_simple(hCommandList, SOFT_C_BARRIER, hSignalEvent, numWaitEvents, phWaitEvents);
+}
+
+ze_result_t soft_zeCommandListAppendWaitOnEvents(ze_command_list_handle_t hCommandList, uint32_t numEvents,
+                                                 ze_event_handle_t *phEvents)
+{
+    return append_simple(hCommandList, SOFT_C_WAIT, NULL, numEvents, phEvents);
+}
+
+ze_result_t soft_zeCommandListAppendSignalEvent(ze_command_list_handle_t hCommandList, ze_event_handle_t hEvent)
+{
+    return append_simple(hCommandList, SOFT_C_SIGNAL, hEvent, 0, NULL);
+}
+
+ze_result_t soft_zeCommandListAppendEventReset(ze_command_list_handle_t hCommandList, ze_event_handle_t hEvent)
+{
+    if (soft.schedule == SOFT_NULL)
+        return ZE_RESULT_SUCCESS;
+    soft_object *const event = soft_object_get(hEvent, SOFT_EVENT);
+    if (event == NULL)
+        return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+    if (event->event.counter_based)
+        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    soft_command *const c = soft_command_new(SOFT_C_RESET);
+    if (c != NULL) {
+        pthread_mutex_lock(&soft_mutex);
+        c->reset = event;
+        soft_object_ref_locked(event);
+        pthread_mutex_unlock(&soft_mutex);
+    }
+    return append(hCommandList, c, NULL, 0, NULL);
+}
+
+ze_result_t soft_zeCommandListAppendMemoryPrefetch(ze_command_list_handle_t hCommandList, const void *ptr, size_t size)
+{
+    (void)ptr;
+    (void)size;
+    return append_simple(hCommandList, SOFT_C_NOP, NULL, 0, NULL);
+}
+
+ze_result_t soft_zeCommandListAppendMemAdvise(ze_command_list_handle_t hCommandList, ze_device_handle_t hDevice, const void *ptr,
+                                              size_t size, ze_memory_advice_t advice)
+{
+    (void)ptr;
+    (void)size;
+    (void)advice;
+    if (soft_object_get(hDevice, SOFT_DEVICE) == NULL)
+        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    return append_simple(hCommandList, SOFT_C_NOP, NULL, 0, NULL);
+}
+
+ze_result_t soft_zeCommandListAppendWriteGlobalTimestamp(ze_command_list_handle_t hCommandList, uint64_t *dstptr,
+                                                         ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                         ze_event_handle_t *phWaitEvents)
+{
+    if (soft.schedule == SOFT_NULL)
+        return ZE_RESULT_SUCCESS;
+    soft_command *const c = soft_command_new(SOFT_C_TIMESTAMP);
+    if (c != NULL) {
+        c->dst = (uint64_t)dstptr;
+        c->size = sizeof(uint64_t);
+    }
+    return append(hCommandList, c, hSignalEvent, numWaitEvents, phWaitEvents);
+}
+
+ze_result_t soft_zeCommandListAppendQueryKernelTimestamps(ze_command_list_handle_t hCommandList, uint32_t numEvents,
+                                                          ze_event_handle_t *phEvents, void *dstptr, const size_t *pOffsets,
+                                                          ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                          ze_event_handle_t *phWaitEvents)
+{
+    if (soft.schedule == SOFT_NULL)
+        return ZE_RESULT_SUCCESS;
+    for (uint32_t i = 0; i < numEvents; i++)
+        if (!event_ok(phEvents[i]))
+            return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+    soft_command *const c = soft_command_new(SOFT_C_QUERY_TIMESTAMPS);
+    if (c != NULL) {
+        c->dst = (uint64_t)dstptr;
+        c->query = calloc(numEvents ? numEvents : 1, sizeof(*c->query));
+        c->query_offsets = pOffsets ? calloc(numEvents ? numEvents : 1, sizeof(*c->query_offsets)) : NULL;
+        pthread_mutex_lock(&soft_mutex);
+        for (uint32_t i = 0; c->query && i < numEvents; i++) {
+            c->query[i] = (soft_object *)phEvents[i];
+            soft_object_ref_locked(c->query[i]);
+            c->n_query++;
+            if (c->query_offsets)
+                c->query_offsets[i] = pOffsets[i];
+        }
+        pthread_mutex_unlock(&soft_mutex);
+    }
+    return append(hCommandList, c, hSignalEvent, numWaitEvents, phWaitEvents);
+}
+
+ze_result_t soft_zeCommandListAppendHostFunction(ze_command_list_handle_t hCommandList, ze_host_function_callback_t pfnHostFunction,
+                                                 void *pUserData, const void *pNext, ze_event_handle_t hSignalEvent,
+                                                 uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents)
+{
+    (void)pNext;
+    if (soft.schedule == SOFT_NULL)
+        return ZE_RESULT_SUCCESS;
+    soft_command *const c = soft_command_new(SOFT_C_HOST_FUNCTION);
+    if (c != NULL) {
+        c->function = pfnHostFunction;
+        c->user_data = pUserData;
+    }
+    return append(hCommandList, c, hSignalEvent, numWaitEvents, phWaitEvents);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ queues */
+
+ze_result_t soft_zeCommandQueueCreate(ze_context_handle_t hContext, ze_device_handle_t hDevice, const ze_command_queue_desc_t *desc,
+                                      ze_command_queue_handle_t *phCommandQueue)
+{
+    ze_result_t result = ZE_RESULT_SUCCESS;
+    soft_enter();
+    soft_object *const context = soft_object_get(hContext, SOFT_CONTEXT), *const device = soft_object_get(hDevice, SOFT_DEVICE);
+    soft_object *queue = NULL;
+    if (context == NULL || device == NULL || desc->ordinal > 2 || desc->index >= queues_of_group[desc->ordinal])
+        result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    else if ((queue = soft_object_new_locked(SOFT_QUEUE)) == NULL)
+        result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    else {
+        queue->queue = (soft_queue){.context = context, .device = device, .ordinal = desc->ordinal, .index = desc->index,
+                                    .synchronous = desc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS,
+                                    .ring = soft_ring_get_locked(device, desc->ordinal, desc->index)};
+        if (queue->queue.ring == NULL) {
+            soft_object_kill_locked(queue);
+            result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+        } else {
+            *phCommandQueue = (ze_command_queue_handle_t)queue;
+        }
+    }
+    soft_leave();
+    return result;
+}
+
+ze_result_t soft_zeCommandQueueDestroy(ze_command_queue_handle_t hCommandQueue)
+{
+    soft_enter();
+    soft_object *const queue = soft_object_get(hCommandQueue, SOFT_QUEUE);
+    if (queue != NULL)
+        soft_object_kill_locked(queue);
+    soft_leave();
+    return queue ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+}
+
+/* Puts the commands of closed lists on a ring, and a mark behind them that carries the fence. */
+static ze_result_t submit_lists(soft_object *carrier, soft_ring *ring, uint32_t n, ze_command_list_handle_t *lists,
+                                soft_object *fence, soft_command *mark, uint64_t *last)
+{
+    soft_submit submit = {.queue = carrier, .submit = ++soft_clock};
+    for (uint32_t l = 0; l < n; l++) {
+        soft_object *const object = (soft_object *)lists[l];
+        submit.list = object;
+        submit.in_order = object->list.in_order;
+        for (size_t i = 0; i < object->list.n_commands; i++)
+            if (soft_ring_submit_locked(ring, object->list.commands[i], &submit) == 0)
+                return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    submit.list = NULL;
+    submit.in_order = false;
+    submit.fence = fence;
+    *last = soft_ring_submit_locked(ring, mark, &submit);
+    return *last ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+static ze_result_t check_lists(unsigned ordinal, const soft_object *device, uint32_t n, ze_command_list_handle_t *lists)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const soft_object *const list = soft_object_get(lists[i], SOFT_LIST);
+        if (list == NULL || list->list.immediate || !list->list.closed || list->list.device != device)
+            return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+        if (list->list.ordinal != ordinal)
+            return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
+    }
+    return ZE_RESULT_SUCCESS;
+}
+
+ze_result_t soft_zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t hCommandQueue, uint32_t numCommandLists,
+                                                   ze_command_list_handle_t *phCommandLists, ze_fence_handle_t hFence)
+{
+    if (soft.schedule == SOFT_NULL)
+        return ZE_RESULT_SUCCESS;
+    if (numCommandLists == 0)
+        return ZE_RESULT_ERROR_INVALID_SIZE;
+    soft_enter();
+    soft_object *const object = soft_object_get(hCommandQueue, SOFT_QUEUE);
+    soft_object *const fence = hFence ? soft_object_get(hFence, SOFT_FENCE) : NULL;
+    ze_result_t result = ZE_RESULT_SUCCESS;
+    if (object == NULL)
+        result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    else if (hFence && (fence == NULL || fence->fence.queue != object))
+        result = ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+    else
+        result = check_lists(object->queue.ordinal, object->queue.device, numCommandLists, phCommandLists);
+    if (result == ZE_RESULT_SUCCESS) {
+        soft_ring *const ring = object->queue.ring;
+        soft_ring_before_submit_locked(ring);
+        const soft_csr *const csr = soft_ring_csr(ring);
+        soft_command *const mark = soft_command_new(SOFT_C_SUBMIT_END);
+        uint64_t last = 0;
+        if (csr->banned) {
+            if (soft.errors == SOFT_AT_SUBMIT || csr->noticed)
+                result = ZE_RESULT_ERROR_UNKNOWN;
+            if (fence)
+                fence->fence.lost = true;
+        } else if (mark == NULL) {
+            result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+        } else {
+            result = submit_lists(object, ring, numCommandLists, phCommandLists, fence, mark, &last);
+            soft_ring_kick_locked(ring);
+        }
+        if (mark)
+            soft_command_unref_locked(mark);
+        if (result == ZE_RESULT_SUCCESS && object->queue.synchronous && last) {
+            work w = {ring, last, object};
+            result = soft_wait_locked(ring, work_done, ring_banned, &w, UINT64_MAX);
+        }
+    }
+    soft_leave();
+    return result;
+}
+
+ze_result_t soft_zeCommandListImmediateAppendCommandListsExp(ze_command_list_handle_t hCommandListImmediate,
+                                                             uint32_t numCommandLists, ze_command_list_handle_t *phCommandLists,
+                                                             ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                                             ze_event_handle_t *phWaitEvents)
+{
+    if (soft.schedule == SOFT_NULL)
+        return ZE_RESULT_SUCCESS;
+    ze_result_t result = ZE_RESULT_SUCCESS;
+    if (numWaitEvents > 0)
+        result = soft_zeCommandListAppendWaitOnEvents(hCommandListImmediate, numWaitEvents, phWaitEvents);
+    if (result != ZE_RESULT_SUCCESS)
+        return result;
+    soft_enter();
+    soft_object *const object = soft_object_get(hCommandListImmediate, SOFT_LIST);
+    if (object == NULL || !object->list.immediate || (hSignalEvent && !event_ok(hSignalEvent)))
+        result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    else
+        result = check_lists(object->list.ordinal, object->list.device, numCommandLists, phCommandLists);
+    if (result == ZE_RESULT_SUCCESS) {
+        soft_ring *const ring = object->list.ring;
+        soft_ring_before_submit_locked(ring);
+        soft_command *const mark = soft_command_new(SOFT_C_SUBMIT_END);
+        uint64_t last = 0;
+        if (soft_ring_csr(ring)->banned)
+            result = ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+        else if (mark == NULL || !soft_command_events_locked(mark, hSignalEvent, 0, NULL))
+            result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+        else
+            result = submit_lists(object, ring, numCommandLists, phCommandLists, NULL, mark, &last);
+        if (mark)
+            soft_command_unref_locked(mark);
+        soft_ring_kick_locked(ring);
+        if (result == ZE_RESULT_SUCCESS && object->list.synchronous) {
+            work w = {ring, last, object};
+            result = soft_wait_locked(ring, work_done, ring_banned, &w, UINT64_MAX);
+        }
+    }
+    soft_leave();
+    return result;
+}
+
+ze_result_t soft_zeCommandListImmediateAppendCommandListsWithParameters(ze_command_list_handle_t hCommandListImmediate,
+                                                                        uint32_t numCommandLists,
+                                                                        ze_command_list_handle_t *phCommandLists,
+                                                                        const void *pNext, ze_event_handle_t hSignalEvent,
+                                                                        uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents)
+{
+    (void)pNext;
+    return soft_zeCommandListImmediateAppendCommandListsExp(hCommandListImmediate, numCommandLists, phCommandLists, hSignalEvent,
+                                                            numWaitEvents, phWaitEvents);
+}
+
+static ze_result_t synchronize(soft_object *object, soft_ring *ring, uint64_t timeout)
+{
+    work w = {ring, soft_last_number_locked(), object};
+    soft_object_ref_locked(object);
+    const ze_result_t result = soft_wait_locked(ring, work_done, ring_banned, &w, timeout);
+    soft_object_unref_locked(object);
+    return result;
+}
+
+ze_result_t soft_zeCommandQueueSynchronize(ze_command_queue_handle_t hCommandQueue, uint64_t timeout)
+{
+    if (soft.schedule == SOFT_NULL)
+        return ZE_RESULT_SUCCESS;
+    soft_enter();
+    soft_object *const object = soft_object_get(hCommandQueue, SOFT_QUEUE);
+    const ze_result_t result = object ? synchronize(object, object->queue.ring, timeout) : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    soft_leave();
+    return result;
+}
+
+ze_result_t soft_zeCommandListHostSynchronize(ze_command_list_handle_t hCommandList, uint64_t timeout)
+{
+    if (soft.schedule == SOFT_NULL)
+        return ZE_RESULT_SUCCESS;
+    soft_enter();
+    soft_object *const object = soft_object_get(hCommandList, SOFT_LIST);
+    const ze_result_t result = object && object->list.immediate ? synchronize(object, object->list.ring, timeout)
+                                                                : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    soft_leave();
+    return result;
+}
+
+typedef struct device_work {
+    const soft_object *device;
+    uint64_t number;
+} device_work;
+
+static bool device_done(void *ctx)
+{
+    const device_work *const w = ctx;
+    for (soft_ring *r = soft_ring_next_locked(NULL); r != NULL; r = soft_ring_next_locked(r))
+        if (&w->device->device.csr[0][0] <= soft_ring_csr(r) && soft_ring_csr(r) <= &w->device->device.csr[2][7] &&
+            soft_ring_busy_locked(r, NULL, w->number))
+            return false;
+    return true;
+}
+
+static ze_result_t device_failed(void *ctx)
+{
+    const device_work *const w = ctx;
+    return soft_any_banned_locked(w->device) ? ZE_RESULT_ERROR_DEVICE_LOST : ZE_RESULT_SUCCESS;
+}
+
+ze_result_t soft_zeDeviceSynchronize(ze_device_handle_t hDevice)
+{
+    if (soft.schedule == SOFT_NULL)
+        return ZE_RESULT_SUCCESS;
+    soft_enter();
+    soft_object *const device = soft_object_get(hDevice, SOFT_DEVICE);
+    ze_result_t result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    if (device != NULL) {
+        device_work w = {device, soft_last_number_locked()};
+        result = soft_wait_locked(NULL, device_done, device_failed, &w, UINT64_MAX);
+    }
+    soft_leave();
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- getters */
+
+#define GETTER(function, handle_type, kind, out_type, expression)                                                              \
+    ze_result_t function(handle_type handle, out_type *out)                                                                    \
+    {                                                                                                                          \
+        const soft_object *const o = soft_object_get(handle, kind);                                                            \
+        if (o == NULL)                                                                                                         \
+            return ZE_RESULT_ERROR_INVALID_ARGUMENT;                                                                           \
+        *out = expression;                                                                                                     \
+        return ZE_RESULT_SUCCESS;                                                                                              \
+    }
+
+GETTER(soft_zeCommandQueueGetOrdinal, ze_command_queue_handle_t, SOFT_QUEUE, uint32_t, o->queue.ordinal)
+GETTER(soft_zeCommandQueueGetIndex, ze_command_queue_handle_t, SOFT_QUEUE, uint32_t, o->queue.index)
+GETTER(soft_zeCommandListGetDeviceHandle, ze_command_list_handle_t, SOFT_LIST, ze_device_handle_t,
+       (ze_device_handle_t)o->list.device)
+GETTER(soft_zeCommandListGetContextHandle, ze_command_list_handle_t, SOFT_LIST, ze_context_handle_t,
+       (ze_context_handle_t)o->list.context)
+GETTER(soft_zeCommandListGetOrdinal, ze_command_list_handle_t, SOFT_LIST, uint32_t, o->list.ordinal)
+GETTER(soft_zeCommandListIsImmediate, ze_command_list_handle_t, SOFT_LIST, ze_bool_t, o->list.immediate)
+
+ze_result_t soft_zeCommandListImmediateGetIndex(ze_command_list_handle_t hCommandListImmediate, uint32_t *pIndex)
+{
+    const soft_object *const o = soft_object_get(hCommandListImmediate, SOFT_LIST);
+    if (o == NULL || !o->list.immediate)
+        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    *pIndex = o->list.index;
+    return ZE_RESULT_SUCCESS;
+}
