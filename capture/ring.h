@@ -19,8 +19,11 @@
  * (a nested call, or contents too big for the ring), its state becomes DETACHED and a ZC_R_LEAVE record with the same `seq`
  * follows later. The reader may take an OPEN slot's ENTER part early (a call that lasts) but not step over it.
  *
- * Order. Calls are ordered by t_enter (ticks of the time-stamp counter, or of zc_hello's counter when that cannot be
- * trusted). The reader may emit a call once no ring can still bring an earlier one: for each ring the bound is its next
+ * A process whose socket was closed by the program connects again: a second zc_hello of a pid that is known and alive
+ * continues that process.
+ *
+ * Order. Calls are ordered by t_enter (ticks of the time-stamp counter; when that cannot be trusted, nanoseconds of
+ * CLOCK_MONOTONIC made strictly increasing within the process, so that a reader may use that clock as its time T). The reader may emit a call once no ring can still bring an earlier one: for each ring the bound is its next
  * record's t_enter; or, if it was seen empty with head even at reader time T, T minus 1 ms (a store may sit in the store
  * buffer; it does not sit there for 1 ms); a ring whose head is odd keeps its last bound. New rings are taken from the
  * socket after T was read, so none is missed.
@@ -54,10 +57,10 @@ typedef struct zc_hello {
     uint32_t abi;
     uint32_t kind;           /* ZC_M_HELLO */
     int32_t pid, parent_pid;
-    uint32_t order;          /* 0: ticks are the TSC, 1: ticks are a counter */
+    uint32_t order;          /* 0: ticks are the TSC, 1: ticks are strictly increasing CLOCK_MONOTONIC nanoseconds */
     uint32_t forked;         /* child of a recorded process by fork without exec */
     uint64_t ticks, monotonic_ns, realtime_ns; /* read together */
-    uint64_t build_hash;     /* of the API table: recorder and layer must agree */
+    uint64_t build_hash;     /* zc_table_hash: recorder and layer must agree */
 } zc_hello;
 enum { ZC_M_HELLO = 1, ZC_M_RING = 2 };
 
@@ -126,7 +129,7 @@ typedef struct zc_slot {
     uint64_t t_enter, t_leave;
     uint64_t result;
     uint32_t in_size, out_size;
-    uint32_t added_ticks;    /* reading contents, before t_enter */
+    uint32_t added_ticks;    /* reading contents, before t_enter and after t_leave */
     uint32_t pad;
 } zc_slot;
 _Static_assert(sizeof(zc_slot) == 64, "a slot's head is one cache line");
@@ -134,7 +137,7 @@ _Static_assert(sizeof(zc_slot) == 64, "a slot's head is one cache line");
 typedef struct zc_leave {
     zc_record rec;
     uint32_t out_size;
-    uint32_t pad;
+    uint32_t added_ticks;    /* as in zc_slot: adds to what the slot says */
     uint64_t seq;
     uint64_t t_leave;
     uint64_t result;
@@ -175,5 +178,20 @@ typedef struct zc_lost {
     uint64_t time;          /* ticks */
     uint64_t calls, bytes;
 } zc_lost;
+
+#ifdef ZT_API_H
+/* FNV-1a of all function names in the order of ids, each with its NUL. */
+static inline uint64_t zc_table_hash(void)
+{
+    uint64_t hash = 0xcbf29ce484222325ull;
+    for (unsigned i = 0; i < zt_n_funcs; i++) {
+        const char *name = zt_funcs[i].name;
+        do {
+            hash = (hash ^ (unsigned char)*name) * 0x100000001b3ull;
+        } while (*name++ != 0);
+    }
+    return hash;
+}
+#endif
 
 #endif
