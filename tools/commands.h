@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The subcommands, each in its own file, and what they share. */
+#ifndef ZT_COMMANDS_H
+#define ZT_COMMANDS_H
+
+#include <stdio.h>
+
+#include "format.h"
+#include "options.h"
+
+extern const zt_command zt_command_record, zt_command_info, zt_command_dump, zt_command_replay, zt_command_help;
+
+const zt_command *zt_command_find(const char *name);
+void zt_print_commands(FILE *out);
+int zt_no_command(const char *name);
+
+/* Opens the only operand as a trace; complains, also about damage. @return ZT_EXIT_OK, or the status to exit with. */
+int zt_open_operand(const zt_parser *parser, zt_trace **trace);
+/* Once at the end: says on stderr what of the trace could not be read. */
+void zt_tell_health(const zt_trace *trace, const char *path);
+/* `text` as a JSON string with its quotes. */
+void zt_json_string(FILE *out, const char *text);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* The zetrace command: finds the subcommand and runs it. */
+#include "options.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+
+const zt_command *const zt_commands[] = {&zt_command_record, &zt_command_info, &zt_command_dump, &zt_command_replay,
+                                         &zt_command_help,   NULL};
+
+/* Words that later releases will know. */
+static const char *const later[] = {"check",  "isolate", "explore", "graph", "diff",   "trim",   "export", "import", "verify",
+                                    "repair", "repack",  "leaks",   "extract", "whois", "doctor", NULL};
+
+const zt_command *zt_command_find(const char *name)
+{
+    for (size_t i = 0; zt_commands[i] != NULL; i++)
+        if (strcmp(zt_commands[i]->name, name) == 0)
+            return zt_commands[i];
+    return NULL;
+}
+
+void zt_print_commands(FILE *out)
+{
+    fputs("Usage: zetrace COMMAND [OPTION]... ARGUMENT...\n"
+          "Records the Level Zero calls of a program, shows them, and runs them again.\n\n",
+          out);
+    for (size_t i = 0; zt_commands[i] != NULL; i++)
+        fprintf(out, "  %-10s %s\n", zt_commands[i]->name, zt_commands[i]->summary);
+    fputs("\n'zetrace help COMMAND' tells more; 'zetrace --version' the version.\n", out);
+}
+
+int zt_no_command(const char *name)
+{
+    for (size_t i = 0; later[i] != NULL; i++)
+        if (strcmp(later[i], name) == 0) {
+            zt_complain("'%s' is not part of this release; 'zetrace help' lists what is", name);
+            return ZT_EXIT_USAGE;
+        }
+    zt_complain("there is no command '%s'; 'zetrace help' lists them", name);
+    return ZT_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no error: writes then fail with EPIPE */
+    if (argc < 2) {
+        zt_print_commands(stderr);
+        return ZT_EXIT_USAGE;
+    }
+    const char *const name = argv[1];
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+        printf("zetrace %s (Level Zero API %u.%u)\n", ZETRACE_VERSION, zt_api_version >> 16, zt_api_version & 0xffff);
+        return zt_finish_output(ZT_EXIT_OK);
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        zt_print_commands(stdout);
+        return zt_finish_output(ZT_EXIT_OK);
+    }
+    const zt_command *const command = zt_command_find(name);
+    return command ? command->run(argc - 1, argv + 1) : zt_no_command(name);
+}
