@@ -1,0 +1,680 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Turns a recorded call into one that can be made: its argument memory rebuilt with pointers in place, a list of the values
+ * that only the replay knows (fixes), and a list of what the call has to have written (outs).
+ */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_OUTPUT (1ull << 30) /* of one pointer: more is no argument but a damaged trace */
+#define MAX_STACK 40
+
+enum slot_kind { SLOT_POINTER, SLOT_OUTPUT, SLOT_HANDLE, SLOT_ADDRESS, SLOT_CALLBACK, SLOT_ARGUMENT };
+typedef struct slot {
+    const void *data;
+    uint64_t value, size; /* SLOT_OUTPUT: bytes to provide. SLOT_ADDRESS: bytes the device touches, 0: none */
+    uint16_t type;
+    uint8_t kind;
+    uint8_t tolerant;     /* may hold anything: the call only writes it */
+} slot;
+
+typedef struct target {
+    const uint8_t *data;
+    uint64_t size, addr;
+} target;
+
+typedef struct builder {
+    zr_plan *plan;
+    zr_raw *raw;
+    zr_call *call;
+    const zt_walk *walk;
+    slot *slots;
+    size_t n_slots, room_slots;
+    target *targets;
+    size_t n_targets, room_targets;
+    const zt_node *node;
+    const uint8_t *structs[MAX_STACK]; /* the structs that are being visited */
+    const zt_type *types[MAX_STACK];
+    unsigned depth;
+    uint8_t outs[MAX_STACK];           /* whether each pointer on the way was an output */
+    unsigned n_outs;
+    /* LEAVE */
+    zr_out *list;
+    size_t n_list, room_list;
+} builder;
+
+/* ----------------------------------------------------------------------------------------------------- recorded memory */
+
+static const void *find(const zt_piece *pieces, uint32_t n, uint64_t addr, uint64_t len, uint64_t *rest)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const zt_piece *const p = &pieces[i];
+        if (p->data != NULL && addr >= p->addr && addr - p->addr <= p->len && len <= p->len - (addr - p->addr)) {
+            *rest = p->len - (addr - p->addr);
+            if (*rest > 0 || len == 0)
+                return (const uint8_t *)p->data + (addr - p->addr);
+        }
+    }
+    return NULL;
+}
+
+static const void *in_at(void *ctx, uint64_t addr, uint64_t len)
+{
+    const zr_raw *const raw = ctx;
+    uint64_t rest;
+    return find(raw->in, raw->n_in, addr, len, &rest);
+}
+
+static const void *out_at(void *ctx, uint64_t addr, uint64_t len)
+{
+    const zr_raw *const raw = ctx;
+    uint64_t rest;
+    const void *const at = find(raw->out, raw->n_out, addr, len, &rest);
+    return at ? at : find(raw->in, raw->n_in, addr, len, &rest);
+}
+
+static const char *text_in(const zt_piece *pieces, uint32_t n, uint64_t addr, uint64_t *len)
+{
+    uint64_t rest;
+    const char *const text = find(pieces, n, addr, 1, &rest);
+    if (text == NULL)
+        return NULL;
+    *len = strnlen(text, rest);
+    return *len < rest ? text : NULL;
+}
+
+static const char *in_string(void *ctx, uint64_t addr, uint64_t *len)
+{
+    const zr_raw *const raw = ctx;
+    return text_in(raw->in, raw->n_in, addr, len);
+}
+
+static const char *out_string(void *ctx, uint64_t addr, uint64_t *len)
+{
+    const zr_raw *const raw = ctx;
+    const char *const text = text_in(raw->out, raw->n_out, addr, len);
+    return text ? text : text_in(raw->in, raw->n_in, addr, len);
+}
+
+static uint64_t load(const void *p, uint64_t size)
+{
+    uint64_t value = 0;
+    memcpy(&value, p, size > 8 ? 8 : size);
+    return value;
+}
+
+static void store(void *p, uint64_t value)
+{
+    memcpy(p, &value, 8);
+}
+
+/* ------------------------------------------------------------------------------------------------------ while walking */
+
+static void why(builder *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void why(builder *b, const char *format, ...)
+{
+    char text[256];
+    if (b->call->why_not != NULL)
+        return;
+    va_list list;
+    va_start(list, format);
+    const int n = vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    char *const copy = zr_alloc(&b->plan->arena, (size_t)n + 1);
+    if (copy != NULL)
+        snprintf(copy, (size_t)n + 1, "%s", text);
+    b->call->why_not = copy ? copy : "its arguments cannot be rebuilt";
+}
+
+static bool in_words(const builder *b, const void *data)
+{
+    const uint8_t *const words = (const uint8_t *)b->walk->words;
+    return (const uint8_t *)data >= words && (const uint8_t *)data < words + b->call->func->n_words * 8u;
+}
+
+/* Whether `data` is the field itself and not an element that it points to. */
+static bool is_outer(const builder *b, const zt_node *node)
+{
+    if (in_words(b, node->data))
+        return true;
+    if (b->depth == 0 || node->field == NULL)
+        return false;
+    const zt_type *const type = b->types[b->depth - 1];
+    const uint8_t *const at = node->data, *const base = b->structs[b->depth - 1];
+    return node->field >= type->fields && node->field < type->fields + type->n_fields && at >= base + node->field->offset &&
+           at < base + node->field->offset + node->field->size;
+}
+
+/* The number of elements or bytes that the field's pointer has room for; -1 if that cannot be known. */
+static int64_t count_of(const builder *b, const zt_node *node, const zt_expr *e)
+{
+    if (in_words(b, node->data) || e->op == ZT_X_CONST || e->op == ZT_X_FUNC_DEREF) {
+        zt_expr at_function = *e;
+        if (e->op == ZT_X_FUNC_DEREF)
+            at_function.op = ZT_X_DEREF;
+        return zt_eval_param(b->walk, &at_function);
+    }
+    if (b->depth == 0)
+        return -1;
+    const zt_type *const type = b->types[b->depth - 1];
+    if (e->a < 0 || e->a >= type->n_fields)
+        return -1;
+    const zt_field *const sibling = &type->fields[e->a];
+    uint64_t value = load(b->structs[b->depth - 1] + sibling->offset, sibling->size);
+    if (e->op == ZT_X_DEREF) {
+        const uint32_t size = zt_types[sibling->type].size;
+        const void *const at = value ? in_at(b->raw, value, size) : NULL;
+        if (at == NULL)
+            return -1;
+        value = load(at, size);
+    } else if (e->op != ZT_X_FIELD) {
+        return -1;
+    }
+    const uint64_t factor = e->b > 0 ? (uint64_t)e->b : 1;
+    return value > INT64_MAX / factor ? -1 : (int64_t)(value * factor);
+}
+
+/* What the program had behind an output pointer, as far as the call wrote there. */
+static uint64_t written_at(const zr_raw *raw, uint64_t addr)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < raw->n_out; i++) {
+        const zt_piece *const p = &raw->out[i];
+        if (addr >= p->addr && addr - p->addr < p->len && p->len - (addr - p->addr) > most)
+            most = p->len - (addr - p->addr);
+    }
+    return most;
+}
+
+static uint64_t room_behind(const builder *b, const zt_node *node)
+{
+    const zt_field *const f = node->field;
+    const bool outer = is_outer(b, node);
+    const uint8_t shape = outer ? f->shape : f->inner;
+    const uint64_t element = outer && f->inner != ZT_VALUE ? 8 : zt_types[f->type].size ? zt_types[f->type].size : 1;
+    const uint64_t written = written_at(b->raw, load(node->data, 8));
+    uint64_t room = element;
+    if (shape == ZT_ARRAY || shape == ZT_BLOB) {
+        const int64_t n = count_of(b, node, outer ? &f->count : &f->inner_count);
+        if (n < 0)
+            room = written > 4096 ? written : 4096;
+        else if (__builtin_mul_overflow((uint64_t)n, shape == ZT_BLOB ? 1 : element, &room))
+            return UINT64_MAX;
+    }
+    return room > written ? room : written;
+}
+
+static bool add_slot(builder *b, slot s)
+{
+    if (!zr_grow((void **)&b->slots, b->n_slots, &b->room_slots, sizeof(*b->slots)))
+        return false;
+    b->slots[b->n_slots++] = s;
+    return true;
+}
+
+static bool enter_value(builder *b, const zt_node *node)
+{
+    const zt_field *const f = node->field;
+    const bool outer = is_outer(b, node), tolerant = b->n_outs > 0 && b->outs[b->n_outs - 1];
+    const uint8_t shape = outer ? f->shape : f->inner;
+    const uint64_t value = load(node->data, node->size);
+    if (value == 0)
+        return true;
+    switch (shape) {
+    case ZT_VALUE:
+        if (node->type->cls == ZT_HANDLE)
+            return add_slot(b, (slot){node->data, value, 0, node->type->base, SLOT_HANDLE, tolerant});
+        if (node->type->cls == ZT_FUNCTION)
+            return add_slot(b, (slot){node->data, value, 0, 0, SLOT_CALLBACK, tolerant});
+        return true;
+    case ZT_ADDRESS: {
+        const int64_t n = outer ? count_of(b, node, &f->count) : -1;
+        const bool touched = f->access != 0 || b->call->func->kind == ZT_K_APPEND;
+        return add_slot(b, (slot){node->data, value, !touched ? 0 : n > 0 ? (uint64_t)n : 1, 0, SLOT_ADDRESS, tolerant});
+    }
+    case ZT_OPAQUE:
+        return add_slot(b, (slot){node->data, value, 0, 1, b->call->func->flags & ZT_F_CALLBACK ? SLOT_CALLBACK : SLOT_ADDRESS,
+                                  tolerant});
+    case ZT_PNEXT:
+        return add_slot(b, (slot){node->data, value, 16, 0, SLOT_OUTPUT, true});
+    default: /* an output that the walk does not follow before the call */
+        return add_slot(b, (slot){node->data, value, room_behind(b, node), 0, SLOT_OUTPUT, true});
+    }
+}
+
+static int enter_visit(void *ctx, const zt_node *node)
+{
+    builder *const b = ctx;
+    bool ok = true;
+    switch (node->kind) {
+    case ZT_N_STRUCT:
+        if (b->depth >= MAX_STACK)
+            return -ZT_E_LIMIT;
+        b->structs[b->depth] = node->data;
+        b->types[b->depth++] = node->type;
+        break;
+    case ZT_N_STRUCT_END:
+        b->depth--;
+        break;
+    case ZT_N_POINTER:
+        if (b->n_outs >= MAX_STACK)
+            return -ZT_E_LIMIT;
+        b->outs[b->n_outs] = node->field != NULL && (node->field->dir & ZT_OUT) != 0;
+        b->n_outs++;
+        ok = add_slot(b, (slot){node->data, node->addr, 0, 0, SLOT_POINTER, false});
+        break;
+    case ZT_N_POINTER_END:
+        b->n_outs--;
+        break;
+    case ZT_N_TARGET:
+        ok = zr_grow((void **)&b->targets, b->n_targets, &b->room_targets, sizeof(*b->targets));
+        if (ok)
+            b->targets[b->n_targets++] = (target){node->data, node->size, node->addr};
+        break;
+    case ZT_N_LOST:
+        if (node->field != NULL && (node->field->dir & ZT_OUT) && node->field->shape != ZT_PNEXT)
+            ok = add_slot(b, (slot){node->data, load(node->data, 8), room_behind(b, node), 0, SLOT_OUTPUT, true});
+        else
+            why(b, "what its argument %s points to is not in the trace", node->field ? node->field->name : "pNext");
+        break;
+    case ZT_N_UNKNOWN:
+        why(b, "it has a struct of unknown type 0x%x on a pNext chain", (unsigned)load(node->data, 4));
+        break;
+    case ZT_N_VALUE:
+        if (node->field != NULL && node->type != NULL && node->size == 8)
+            ok = enter_value(b, node);
+        break;
+    case ZT_N_BYTES: /* kernel arguments hold addresses and handles */
+        if (node->size == 8 && node->field != NULL && node->field->shape == ZT_BLOB && !in_words(b, node->data) &&
+            load(node->data, 8) != 0)
+            ok = add_slot(b, (slot){node->data, load(node->data, 8), 0, 0, SLOT_ARGUMENT, true});
+        break;
+    default:
+        break;
+    }
+    return ok ? 0 : -ZT_E_MEMORY;
+}
+
+/* -------------------------------------------------------------------------------------------------- memory of arguments */
+
+static int by_start(const void *a, const void *b)
+{
+    const zr_seg *const x = a, *const y = b;
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void *seg_live(const zr_raw *raw, uint64_t addr)
+{
+    for (size_t i = 0; i < raw->n_segs; i++)
+        if (addr >= raw->segs[i].start && addr < raw->segs[i].end)
+            return raw->segs[i].live + (addr - raw->segs[i].start);
+    return NULL;
+}
+
+static int make_memory(builder *b)
+{
+    size_t n = 0;
+    zr_raw *const raw = b->raw;
+    raw->segs = malloc((b->n_targets + b->n_slots + 1) * sizeof(*raw->segs));
+    if (raw->segs == NULL)
+        return -ZT_E_MEMORY;
+    for (size_t i = 0; i < b->n_targets; i++)
+        raw->segs[n++] = (zr_seg){b->targets[i].addr, b->targets[i].addr + b->targets[i].size, NULL};
+    for (size_t i = 0; i < b->n_slots; i++) {
+        const slot *const s = &b->slots[i];
+        if (s->kind != SLOT_OUTPUT)
+            continue;
+        if (s->size > MAX_OUTPUT || s->size > UINT64_MAX - s->value) {
+            why(b, "it has an output of %llu bytes", (unsigned long long)s->size);
+            continue;
+        }
+        raw->segs[n++] = (zr_seg){s->value, s->value + (s->size ? s->size : 1), NULL};
+    }
+    if (n > 1)
+        qsort(raw->segs, n, sizeof(*raw->segs), by_start);
+    for (size_t i = 0; i < n; i++) {
+        zr_seg *const last = raw->n_segs ? &raw->segs[raw->n_segs - 1] : NULL;
+        if (last != NULL && raw->segs[i].start < last->end) {
+            if (raw->segs[i].end > last->end)
+                last->end = raw->segs[i].end;
+        } else {
+            raw->segs[raw->n_segs++] = raw->segs[i];
+        }
+    }
+    for (size_t i = 0; i < raw->n_segs; i++) {
+        zr_seg *const seg = &raw->segs[i];
+        const uint64_t size = seg->end - seg->start;
+        if (size > MAX_OUTPUT * 4)
+            return -ZT_E_LIMIT;
+        uint8_t *const room = zr_alloc(&b->plan->arena, size + 80); /* a gap behind: a driver may write a little too much */
+        if (room == NULL)
+            return -ZT_E_MEMORY;
+        seg->live = room + (seg->start & 7);
+    }
+    for (size_t i = 0; i < b->n_targets; i++)
+        memcpy(seg_live(raw, b->targets[i].addr), b->targets[i].data, b->targets[i].size);
+    return 0;
+}
+
+/* The replay's place of a value that lies at `data` in the recorded memory. */
+static void *place_of(const builder *b, const void *data)
+{
+    const uint8_t *const at = data, *const words = (const uint8_t *)b->walk->words;
+    if (in_words(b, data))
+        return (uint8_t *)b->call->words + (at - words);
+    for (size_t i = b->n_targets; i-- > 0;) {
+        const target *const t = &b->targets[i];
+        if (at >= t->data && at < t->data + t->size)
+            return seg_live(b->raw, t->addr + (uint64_t)(at - t->data));
+    }
+    return NULL;
+}
+
+static void no_callback(void *data)
+{
+    (void)data;
+}
+
+static bool is_wild(const zr_plan *plan, uint64_t address)
+{
+    return plan->recorded_soft && address >= 0x200000000000ull && address < 0x300000000000ull;
+}
+
+/* What goes into a slot. @return whether *fix has to fill it in at run time. */
+static int fill_slot(builder *b, const slot *s, void *where, zr_fix *fix)
+{
+    static uint64_t nothing[16];
+    zr_plan *const plan = b->plan;
+    *fix = (zr_fix){.where = where, .kind = ZR_FIX_OBJECT};
+    switch (s->kind) {
+    case SLOT_POINTER:
+    case SLOT_OUTPUT: {
+        void *const live = seg_live(b->raw, s->value);
+        store(where, (uint64_t)(uintptr_t)(live ? live : nothing));
+        return 0;
+    }
+    case SLOT_CALLBACK: /* `type` 1: the user's data, which nobody looks at any more */
+        store(where, s->type ? 0 : (uint64_t)(uintptr_t)no_callback);
+        b->call->flags |= ZR_CALLBACKS;
+        return 0;
+    case SLOT_HANDLE:
+        fix->index = zr_object_find(&plan->objects, s->type, s->value);
+        if (fix->index != ZR_NONE)
+            return 1;
+        if (s->tolerant)
+            store(where, 0);
+        else if (!(plan->recorded_soft && (b->call->flags & ZR_FAILED)))
+            why(b, "no call before it gave the handle 0x%llx", (unsigned long long)s->value);
+        return 0;
+    case SLOT_ARGUMENT:
+        fix->index = zr_object_find(&plan->objects, 0, s->value);
+        if (fix->index != ZR_NONE)
+            return 1;
+        break;
+    default:
+        break;
+    }
+    fix->kind = ZR_FIX_MEM;
+    fix->index = zr_mem_find(&plan->objects, s->value);
+    if (fix->index != ZR_NONE) {
+        fix->offset = s->value - plan->objects.mems[fix->index].recorded;
+        return 1;
+    }
+    if (s->kind == SLOT_ARGUMENT || is_wild(plan, s->value))
+        return 0;
+    if (s->size > 0 && !zr_span_add(&plan->objects, s->value, s->size))
+        return -ZT_E_MEMORY;
+    if (s->type == 1) {
+        why(b, "an argument points to memory that is not in the trace");
+        return 0;
+    }
+    fix->offset = s->value; /* zr_program_finish looks whether a span holds it */
+    return 1;
+}
+
+static int make_fixes(builder *b)
+{
+    zr_call *const call = b->call;
+    call->fixes = zr_alloc(&b->plan->arena, b->n_slots * sizeof(*call->fixes) + 8);
+    if (call->fixes == NULL)
+        return -ZT_E_MEMORY;
+    for (size_t i = 0; i < b->n_slots; i++) {
+        void *const where = place_of(b, b->slots[i].data);
+        if (where == NULL) {
+            why(b, "its arguments contradict each other");
+            continue;
+        }
+        const int status = fill_slot(b, &b->slots[i], where, &call->fixes[call->n_fixes]);
+        if (status < 0)
+            return status;
+        call->n_fixes += (uint32_t)status;
+    }
+    return 0;
+}
+
+static void note_roles(builder *b)
+{
+    zr_call *const call = b->call;
+    zr_objects *const o = &b->plan->objects;
+    const bool takes_effect = call->result == 0 || !(call->flags & ZR_RETURNED);
+    for (unsigned i = 0; i < call->func->n_params; i++) {
+        const zt_field *const p = &call->func->params[i];
+        const zt_type *const type = &zt_types[p->type];
+        const uint64_t value = b->walk->words[p->offset];
+        if (p->role == ZT_R_TIMEOUT && p->shape == ZT_VALUE && p->offset < 127)
+            call->timeout_word = (int8_t)p->offset;
+        if (type->cls == ZT_HANDLE && p->shape == ZT_VALUE && value != 0) {
+            const uint32_t index = zr_object_find(o, type->base, value);
+            if (call->self == ZR_NONE)
+                call->self = index;
+            if (p->role == ZT_R_DESTROY && index != ZR_NONE && takes_effect)
+                o->objects[index].dead = 1;
+        }
+        if (p->role == ZT_R_FREE && takes_effect) {
+            const uint32_t index = zr_mem_find(o, value);
+            if (index != ZR_NONE)
+                o->mems[index].dead = 1;
+        }
+    }
+}
+
+int zr_program_enter(zr_plan *plan, zr_raw *raw)
+{
+    zr_call *const call = &plan->calls[raw->index];
+    const zt_memory memory = {in_at, in_string, raw};
+    builder b = {.plan = plan, .raw = raw, .call = call};
+    const zt_walk walk = {.func = call->func, .words = raw->words, .phase = ZT_ENTER, .memory = &memory, .visit = enter_visit, .ctx = &b};
+    b.walk = &walk;
+    if (zt_types[call->func->return_type].cls == ZT_HANDLE)
+        call->flags |= ZR_HANDLE_RESULT;
+    else if (call->result != 0 && strcmp(zt_types[call->func->return_type].name, "ze_result_t") == 0)
+        call->flags |= ZR_FAILED;
+    int status = zt_walk_call(&walk);
+    if (status == 0)
+        status = make_memory(&b);
+    if (status == 0)
+        status = make_fixes(&b);
+    if (status == 0)
+        note_roles(&b);
+    if (call->flags & ZR_CALLBACKS)
+        plan->callbacks++;
+    free(b.slots);
+    free(b.targets);
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- LEAVE */
+
+/* Names of what no two runs have in common. */
+static bool varies(const zt_node *node)
+{
+    static const char *const words[] = {"imestamp", "uuid", "UUID", "kernelStart", "kernelEnd", "freq", "free", "pid", "bdf"};
+    const char *const type = node->type ? node->type->name : "";
+    if (node->func->ns == ZT_NS_ZES || (node->func->flags & ZT_F_OS_RESOURCE))
+        return true;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if ((node->field != NULL && strstr(node->field->name, words[i]) != NULL) || strstr(type, words[i]) != NULL ||
+            strstr(node->func->name, words[i]) != NULL)
+            return true;
+    return false;
+}
+
+static bool add_out(builder *b, const zt_node *node, zr_out out)
+{
+    out.live = place_of(b, node->data);
+    if (out.live == NULL)
+        return true; /* the driver's own memory */
+    if (!zr_grow((void **)&b->list, b->n_list, &b->room_list, sizeof(*b->list)))
+        return false;
+    out.field = node->field;
+    out.type = node->type;
+    out.recorded = node->data;
+    out.size = node->size;
+    out.element = (uint32_t)node->index;
+    b->list[b->n_list++] = out;
+    return true;
+}
+
+static uint64_t size_of_new_memory(const builder *b)
+{
+    const zt_field *const size = zt_param_by_role(b->call->func, ZT_R_SIZE);
+    if (size != NULL && size->shape == ZT_VALUE)
+        return b->walk->words[size->offset];
+    for (unsigned i = 0; i < b->call->func->n_params; i++) {
+        const zt_field *const p = &b->call->func->params[i];
+        if (strcmp(p->name, "pSize") == 0 && p->shape == ZT_ONE) {
+            const zt_expr e = {.op = ZT_X_DEREF, .a = (int16_t)i};
+            const int64_t n = zt_eval_param(b->walk, &e);
+            return n > 0 ? (uint64_t)n : 1;
+        }
+    }
+    return 1;
+}
+
+static bool leave_value(builder *b, const zt_node *node)
+{
+    zr_objects *const o = &b->plan->objects;
+    const zt_field *const f = node->field;
+    const bool outer = is_outer(b, node);
+    const uint8_t shape = outer ? f->shape : f->inner;
+    const uint64_t value = load(node->data, node->size), number = b->call->number;
+    if (in_words(b, node->data) || (outer && shape != ZT_VALUE && shape != ZT_ADDRESS) || shape == ZT_OPAQUE)
+        return true;
+    if (shape == ZT_ADDRESS) {
+        if (value == 0 || f->role == ZT_R_EXT_ADDRESS)
+            return true;
+        uint32_t index = f->role == ZT_R_ALLOC ? ZR_NONE : zr_mem_find(o, value);
+        const bool created = index == ZR_NONE;
+        if (created)
+            index = zr_mem_add(o, value, size_of_new_memory(b), number, f->role != ZT_R_ALLOC);
+        return index != ZR_NONE && add_out(b, node, (zr_out){.kind = ZR_OUT_MEM, .index = index, .created = created});
+    }
+    if (node->type->cls == ZT_HANDLE && node->size == 8) {
+        if (value == 0)
+            return true;
+        uint32_t index = f->role == ZT_R_CREATE ? ZR_NONE : zr_object_find(o, node->type->base, value);
+        if (index != ZR_NONE && (o->objects[index].dead || o->objects[index].type != node->type->base))
+            index = ZR_NONE;
+        const bool created = index == ZR_NONE;
+        if (created)
+            index = zr_object_add(o, node->type->base, value, number);
+        if (index != ZR_NONE && created && (b->call->func->flags & ZT_F_IMMEDIATE))
+            o->objects[index].immediate = 1;
+        return index != ZR_NONE && add_out(b, node, (zr_out){.kind = ZR_OUT_OBJECT, .index = index, .created = created});
+    }
+    if (node->type->cls == ZT_POINTER || node->type->cls == ZT_FUNCTION)
+        return true;
+    return add_out(b, node, (zr_out){.kind = ZR_OUT_VALUE, .vary = varies(node)});
+}
+
+static int leave_visit(void *ctx, const zt_node *node)
+{
+    builder *const b = ctx;
+    bool ok = true;
+    switch (node->kind) {
+    case ZT_N_STRUCT:
+        if (b->depth >= MAX_STACK)
+            return -ZT_E_LIMIT;
+        b->structs[b->depth] = node->data;
+        b->types[b->depth++] = node->type;
+        break;
+    case ZT_N_STRUCT_END:
+        b->depth--;
+        break;
+    case ZT_N_TARGET:
+        ok = zr_grow((void **)&b->targets, b->n_targets, &b->room_targets, sizeof(*b->targets));
+        if (ok)
+            b->targets[b->n_targets++] = (target){node->data, node->size, node->addr};
+        break;
+    case ZT_N_VALUE:
+        if (node->field != NULL && node->type != NULL)
+            ok = leave_value(b, node);
+        break;
+    case ZT_N_TEXT:
+    case ZT_N_BYTES:
+        if (!in_words(b, node->data) && node->field != NULL)
+            ok = add_out(b, node, (zr_out){.kind = node->kind == ZT_N_TEXT ? ZR_OUT_TEXT : ZR_OUT_BYTES, .vary = varies(node)});
+        break;
+    default:
+        break;
+    }
+    return ok ? 0 : -ZT_E_MEMORY;
+}
+
+int zr_program_leave(zr_plan *plan, zr_raw *raw)
+{
+    zr_call *const call = &plan->calls[raw->index];
+    if (call->id == ZR_NONE || (call->flags & ZR_SKIP))
+        return 0;
+    const zt_memory memory = {out_at, out_string, raw}, before = {in_at, in_string, raw};
+    builder b = {.plan = plan, .raw = raw, .call = call};
+    const zt_walk walk = {.func = call->func, .words = raw->words, .phase = ZT_LEAVE, .result = call->result, .memory = &memory,
+                          .before = &before, .visit = leave_visit, .ctx = &b};
+    b.walk = &walk;
+    if ((call->flags & ZR_HANDLE_RESULT) && call->result != 0) {
+        const uint16_t type = zt_types[call->func->return_type].base;
+        call->result_object = zr_object_find(&plan->objects, type, (uint64_t)call->result);
+        if (call->result_object == ZR_NONE)
+            call->result_object = zr_object_add(&plan->objects, type, (uint64_t)call->result, call->number);
+    }
+    int status = zt_walk_call(&walk);
+    if (status == 0 && b.n_list > 0) {
+        call->outs = zr_alloc(&plan->arena, b.n_list * sizeof(*call->outs));
+        if (call->outs == NULL)
+            status = -ZT_E_MEMORY;
+        else
+            memcpy(call->outs, b.list, b.n_list * sizeof(*call->outs));
+        call->n_outs = call->outs ? (uint32_t)b.n_list : 0;
+    }
+    free(b.list);
+    free(b.targets);
+    return status;
+}
+
+void zr_program_finish(zr_plan *plan)
+{
+    for (size_t i = 0; i < plan->n_calls; i++) {
+        zr_call *const call = &plan->calls[i];
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < call->n_fixes; k++) {
+            const zr_fix fix = call->fixes[k];
+            if (fix.kind == ZR_FIX_MEM && fix.index == ZR_NONE) {
+                void *const live = zr_span_live(&plan->objects, fix.offset);
+                if (live != NULL)
+                    store(fix.where, (uint64_t)(uintptr_t)live);
+            } else {
+                call->fixes[n++] = fix;
+            }
+        }
+        call->n_fixes = n;
+        for (uint32_t k = 0; k < call->n_data; k++)
+            if (call->data[k].mem == ZR_NONE)
+                call->data[k].live = zr_span_live(&plan->objects, call->data[k].addr);
+        if (zr_is_fault(call->result) && (call->flags & ZR_FAILED))
+            plan->recorded_failed = true;
+    }
+}

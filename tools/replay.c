@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "replay.h"
+
+enum { DRIVER = 1, DEVICE, SCHEDULE, THREADS, SERIALIZE, VERIFY, FROM, TO, LOOP, TIMEOUT, DRY_RUN, JSON, QUIET };
+
+static const zt_option options[] = {
+    {DRIVER, 0, "driver", "auto|soft|PATH", "what to replay on: the recorded driver if it is here, else any GPU, else libze_soft (auto); "
+                                             "libze_soft; or a driver's file"},
+    {DEVICE, 0, "device", "N", "use the driver's N-th device, from 0, for every device of the recording"},
+    {SCHEDULE, 0, "schedule", "S", "libze_soft's schedule: async, eager, lazy, seed:N, script:FILE, null; the recorded one if not given"},
+    {THREADS, 0, "threads", "recorded|one", "each call on its own thread, as recorded, or all on one in a line"},
+    {SERIALIZE, 0, "serialize", "none|submit|list|command", "wait on the host behind each submit, each list, or each command"},
+    {VERIFY, 0, "verify", "all|results|none", "compare results, outputs and what the host reads back; results only; nothing"},
+    {FROM, 0, "from", "#A", "compare from call A on; those before it are made all the same"},
+    {TO, 0, "to", "#B", "end behind call B"},
+    {LOOP, 0, "loop", "N", "replay N times, each in a fresh process, until one differs"},
+    {TIMEOUT, 0, "timeout", "T", "how long one wait may take (10s)"},
+    {DRY_RUN, 0, "dry-run", NULL, "say what would be done, call nothing"},
+    {JSON, 0, "json", NULL, "the report as one JSON object"},
+    {QUIET, 'q', "quiet", NULL, "no report, the exit status only"},
+    {0, 0, NULL, NULL, NULL},
+};
+
+static int run(int argc, char **argv);
+const zt_command zt_command_replay = {
+    .name = "replay",
+    .summary = "make the calls of a trace again and compare",
+    .synopsis = "TRACE",
+    .options = options,
+    .more = "Exit status: 0 the same as recorded, 1 something differs, 2 usage, 3 damaged trace, 125 it can't be replayed here.\n\n"
+            "A recorded failure that comes back is the same; one that does not come back differs. Waits and queries that "
+            "succeeded in the recording are waited for.",
+    .usage_status = ZT_EXIT_USAGE,
+    .run = run,
+};
+
+static int choice(const char *value, const char *const *names)
+{
+    for (int i = 0; names[i] != NULL; i++)
+        if (strcmp(names[i], value) == 0)
+            return i;
+    return -1;
+}
+
+/* @return -1, or the status of a usage error. */
+static int option_value(const zt_parser *parser, zr_options *o, int id)
+{
+    static const char *const threads[] = {"recorded", "one", NULL};
+    static const char *const serialize[] = {"none", "submit", "list", "command", NULL};
+    static const char *const verify[] = {"all", "results", "none", NULL};
+    const char *const value = parser->value;
+    uint64_t number = 0;
+    switch (id) {
+    case DRIVER: o->driver = value; break;
+    case SCHEDULE: o->schedule = value; break;
+    case THREADS: o->threads = (enum zr_threads)choice(value, threads); break;
+    case SERIALIZE: o->serialize = (enum zr_serialize)choice(value, serialize); break;
+    case VERIFY: o->verify = (enum zr_verify)choice(value, verify); break;
+    case DRY_RUN: o->dry_run = true; break;
+    case DEVICE:
+        if (!zt_parse_number(value, &number) || number > 1000)
+            return zt_usage_error(&zt_command_replay, "--device wants a number from 0 on, not '%s'", value);
+        o->device = (int)number;
+        break;
+    case FROM:
+        if (!zt_parse_call(value, &o->from))
+            return zt_usage_error(&zt_command_replay, "--from wants a call as #12, not '%s'", value);
+        break;
+    case TO:
+        if (!zt_parse_call(value, &o->to))
+            return zt_usage_error(&zt_command_replay, "--to wants a call as #12, not '%s'", value);
+        break;
+    case LOOP:
+        if (!zt_parse_number(value, &o->loop) || o->loop == 0)
+            return zt_usage_error(&zt_command_replay, "--loop wants a number above 0, not '%s'", value);
+        break;
+    case TIMEOUT:
+        if (!zt_parse_time(value, &o->timeout_ns) || o->timeout_ns == 0)
+            return zt_usage_error(&zt_command_replay, "--timeout wants a time as 500ms or 10s, not '%s'", value);
+        break;
+    default:
+        break;
+    }
+    return -1;
+}
+
+static void print_json(const zr_report *r)
+{
+    printf("{\"same\":%s,\"verdict\":%d,\"calls\":%llu,\"not_made\":%llu,\"first_mismatch\":", r->verdict == ZR_SAME ? "true" : "false",
+           r->verdict, (unsigned long long)r->calls, (unsigned long long)r->not_made);
+    if (r->mismatches > 0) {
+        printf("{\"call\":%llu,\"function\":", (unsigned long long)r->first.call);
+        zt_json_string(stdout, r->first.function);
+        printf(",\"what\":\"%s\",\"recorded\":", zr_what_name(r->first.what));
+        zt_json_string(stdout, r->first.recorded);
+        printf(",\"replayed\":");
+        zt_json_string(stdout, r->first.replayed);
+        printf(",\"detail\":");
+        zt_json_string(stdout, r->first.detail);
+        printf("}");
+    } else {
+        printf("null");
+    }
+    printf(",\"mismatches\":%llu,\"injected\":%llu,\"mapped\":%llu,\"callbacks\":%llu,\"rounds\":%llu,\"time_ns\":%llu,\"failure\":",
+           (unsigned long long)r->mismatches, (unsigned long long)r->injected, (unsigned long long)r->mapped,
+           (unsigned long long)r->callbacks, (unsigned long long)r->rounds, (unsigned long long)r->ns);
+    if (r->failed_call != 0) {
+        printf("{\"call\":%llu,\"function\":", (unsigned long long)r->failed_call);
+        zt_json_string(stdout, r->failed_function);
+        printf(",\"result\":");
+        zt_json_string(stdout, r->failed_result);
+        printf("}");
+    } else {
+        printf("null");
+    }
+    printf(",\"driver\":");
+    zt_json_string(stdout, r->driver);
+    printf(",\"message\":");
+    zt_json_string(stdout, r->message);
+    printf("}\n");
+}
+
+static void print_text(const zr_report *r, const zr_options *o)
+{
+    if (o->dry_run) {
+        printf("%s: %llu calls would be made, %llu not\n", r->verdict == ZR_SAME ? "can be replayed" : "can't be replayed",
+               (unsigned long long)r->calls, (unsigned long long)r->not_made);
+        return;
+    }
+    if (r->verdict == ZR_SAME) {
+        printf("same: %llu calls", (unsigned long long)r->calls);
+        if (r->rounds > 1)
+            printf(" in each of %llu rounds", (unsigned long long)r->rounds);
+        if (r->failed_call != 0)
+            printf("; the recorded failure came back: #%llu %s = %s", (unsigned long long)r->failed_call, r->failed_function,
+                   r->failed_result);
+        printf("\n");
+    } else if (r->mismatches > 0) {
+        printf("differs: ");
+        if (r->first.call != 0)
+            printf("#%llu %s: ", (unsigned long long)r->first.call, r->first.function);
+        printf("%s", zr_what_name(r->first.what));
+        if (r->first.detail[0] != 0)
+            printf(" (%s)", r->first.detail);
+        printf(" recorded %s, replayed %s\n", r->first.recorded, r->first.replayed);
+        if (r->mismatches > 1)
+            printf("%llu differences in all, in %llu calls\n", (unsigned long long)r->mismatches, (unsigned long long)r->calls);
+    }
+    if (r->pending_call != 0 && r->pending_call != r->failed_call)
+        printf("#%llu %s never returned in the recording and was not made\n", (unsigned long long)r->pending_call, r->pending_function);
+    if (r->callbacks != 0)
+        printf("%llu calls had a callback, for which one stood that does nothing\n", (unsigned long long)r->callbacks);
+    if (r->mapped != 0)
+        printf("%llu values are this driver's own and were not compared\n", (unsigned long long)r->mapped);
+}
+
+static int run(int argc, char **argv)
+{
+    zt_parser parser;
+    zr_options o;
+    zr_report report;
+    bool json = false, quiet = false;
+    char soft[4096];
+    zr_options_default(&o);
+    zt_parser_init(&parser, &zt_command_replay, argc, argv);
+    for (int id; (id = zt_option_next(&parser)) != 0;) {
+        if (id == ZT_OPTION_HELP)
+            return 0;
+        if (id == ZT_OPTION_ERROR)
+            return ZT_EXIT_USAGE;
+        json |= id == JSON;
+        quiet |= id == QUIET;
+        const int status = option_value(&parser, &o, id);
+        if (status >= 0)
+            return status;
+    }
+    zt_trace *trace;
+    int status = zt_open_operand(&parser, &trace);
+    if (status != ZT_EXIT_OK)
+        return status;
+    const char *const path = argv[parser.at];
+    zt_error error;
+    zr_plan *plan;
+    snprintf(soft, sizeof(soft), "%s/libze_soft.so.1", zt_library_folder());
+    o.soft_library = soft;
+    if (zr_plan_make(&plan, trace, &error) != ZT_OK) {
+        zt_complain("%s: %s", path, error.text);
+        zt_trace_close(trace);
+        return error.status == ZT_E_MEMORY || error.status == ZT_E_LIMIT ? ZT_EXIT_CANNOT : ZT_EXIT_DAMAGED;
+    }
+    zt_tell_health(trace, path);
+    if (zr_plan_calls(plan) == 0 && zt_trace_health(trace)->first_problem[0] != 0) {
+        status = ZT_EXIT_DAMAGED;
+    } else {
+        status = zr_replay(plan, &o, &report);
+        if (!quiet && report.driver[0] != 0 && !json)
+            fprintf(stderr, "zetrace: replay on %s, %s%s%s\n", report.driver, report.driver_why, o.schedule ? ", schedule " : "",
+                    o.schedule ? o.schedule : "");
+        if (report.message[0] != 0)
+            zt_complain("%s: %s", path, report.message);
+        if (json)
+            print_json(&report);
+        else if (!quiet)
+            print_text(&report, &o);
+    }
+    zr_plan_free(plan);
+    zt_trace_close(trace);
+    return zt_finish_output(status);
+}
