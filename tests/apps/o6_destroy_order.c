@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* O6: a queue is destroyed while its work is in flight and its fence alive. The wait for the fence is bounded. */
+#include "common.h"
+
+int main(int argc, char **argv)
+{
+    const bool fixed = fixed_wanted(argc, argv);
+    app a = app_open();
+    ze_event_handle_t gate = event_new(&a);
+    ze_command_queue_handle_t queue = queue_new(&a, 0, 0);
+    ze_fence_handle_t fence;
+    const ze_fence_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_FENCE_DESC};
+    MUST(zeFenceCreate(queue, &desc, &fence));
+    ze_command_list_handle_t list = list_new(&a, 0);
+    MUST(zeCommandListAppendWaitOnEvents(list, 1, &gate));
+    MUST(zeCommandListClose(list));
+    MUST(run(queue, list, fence));
+    bool shown = false;
+    if (!fixed)
+        shown |= SHOWS(zeCommandQueueDestroy(queue));
+    MUST(zeEventHostSignal(gate));
+    shown |= SHOWS(zeFenceHostSynchronize(fence, SECOND));
+    shown |= SHOWS(zeFenceDestroy(fence));
+    if (fixed)
+        MUST(zeCommandQueueDestroy(queue));
+    return verdict(shown, "O6");
+}

@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# run_schedules.sh APPS DRIVER: each program's bug shows where its gate forces it, and its fixed twin is well on every schedule.
+apps=$1
+export ZE_ENABLE_ALT_DRIVERS="$2"
+passed=0 failed=0
+loader=$(ls /usr/lib/*/libze_loader.so.1 /usr/lib*/libze_loader.so.1 2>/dev/null | head -n 1)
+schedules="async eager lazy"
+for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do schedules="$schedules seed:$n"; done
+
+expect() { # STATUS SCHEDULE PROGRAM ARG...
+    want=$1 schedule=$2
+    shift 2
+    out=$(ZE_SOFT_SCHEDULE=$schedule timeout 60 "$@" 2>&1)
+    got=$?
+    case " $want " in
+    *" $got "*) passed=$((passed + 1)) ;;
+    *)
+        failed=$((failed + 1))
+        echo "FAILED: $* on $schedule: status $got, wanted $want"
+        echo "$out"
+        ;;
+    esac
+}
+
+for schedule in $schedules; do
+    expect 0 "$schedule" "$apps/evict" good
+    expect 0 "$schedule" "$apps/evict_good"
+    for program in o1_evict_in_flight o2_host_staging_lifetime o3_event_rerecord o4_resubmit_stale_event o6_destroy_order \
+        o7_wait_never_submitted o8_short_timeout_ignored; do
+        expect 0 "$schedule" "$apps/$program" fixed
+    done
+    # forced by a gate, whatever the schedule
+    for program in o1_evict_in_flight o2_host_staging_lifetime o3_event_rerecord o4_resubmit_stale_event o7_wait_never_submitted; do
+        expect 1 "$schedule" "$apps/$program"
+    done
+    expect "0 1" "$schedule" "$apps/o6_destroy_order"
+done
+for schedule in async eager lazy seed:1 seed:2; do
+    expect 0 "$schedule" "$apps/o5_immediate_not_inorder" fixed
+    expect 1 "$schedule" "$apps/o8_short_timeout_ignored"
+done
+# races: which schedules show them is known
+expect 1 async "$apps/o5_immediate_not_inorder"
+expect 0 eager "$apps/o5_immediate_not_inorder"
+expect 0 eager "$apps/evict"
+expect 1 lazy "$apps/evict"
+for schedule in async eager lazy seed:7; do
+    expect 0 "$schedule" "$apps/client_linked"
+    expect 0 "$schedule" "$apps/client_dlsym" "$loader"
+    expect 0 "$schedule" "$apps/client_tables" "$loader"
+    expect 0 "$schedule" "$apps/client_ctypes.py"
+    expect 0 "$schedule" "$apps/hostmem"
+    expect 0 "$schedule" "$apps/mixed" 200
+    expect 0 "$schedule" "$apps/threads" 4 1000
+    expect 0 "$schedule" "$apps/forker"
+    expect 0 "$schedule" "$apps/execer"
+    expect 0 "$schedule" "$apps/exitpath"
+done
+expect 1 lazy "$apps/evict.py"
+expect 0 lazy "$apps/evict.py" good
+expect 139 eager "$apps/crasher"
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
