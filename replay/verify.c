@@ -166,7 +166,7 @@ void zr_take_outputs(zr_run *run, const zr_call *call, int64_t result)
             if (out->created)
                 mem->live = live;
             else if (compare && mem->live != 0 && live != mem->live + inside) {
-                char a[96], b[96];
+                char a[96], b[128];
                 zr_address_name(&run->plan->objects, recorded, out->index, a, sizeof(a));
                 snprintf(b, sizeof(b), "%s%+lld", a, (long long)(live - (mem->live + inside)));
                 zr_mismatch_add(run, call, ZR_W_OUTPUT, out->field->name, a, b);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Small Level Zero programs, recorded by hand. */
+#ifndef PROGRAMS_H
+#define PROGRAMS_H
+
+#include "hand.h"
+
+typedef struct basics {
+    ze_driver_handle_t driver;
+    ze_device_handle_t device;
+    ze_context_handle_t context;
+    ze_command_queue_handle_t queue;
+    ze_event_pool_handle_t pool;
+} basics;
+
+void start(hand *h, basics *b);
+uint64_t new_list(hand *h, const basics *b);
+uint64_t new_event(hand *h, const basics *b, uint32_t index);
+uint64_t new_memory(hand *h, const basics *b, const char *function, size_t size);
+int64_t execute(hand *h, const basics *b, uint64_t list);
+int64_t sync_queue(hand *h, const basics *b);
+
+void evict_bad(hand *h);    /* lazy: a later submit gives UNKNOWN */
+void evict_good(hand *h);
+void host_memory(hand *h);  /* pageable source and destination, rewritten between append and execute */
+void gate(hand *h);         /* submits, then signals from the host what the submit waits for */
+void two_threads(hand *h);  /* one waits for what the other signals */
+void many_queries(hand *h); /* every enumeration and property there is, twice */
+
+#endif
