@@ -13,6 +13,27 @@ struct zr_block {
 };
 #define BLOCK (1u << 20)
 
+#ifdef __SANITIZE_ADDRESS__
+/* A block for each, so that the sanitizer sees where one ends. */
+void *zr_alloc(zr_arena *arena, size_t size)
+{
+    struct zr_block *const block = size > (1ull << 33) ? NULL : calloc(1, 64 + size);
+    if (block == NULL)
+        return NULL;
+    block->next = arena->blocks;
+    arena->blocks = block;
+    return (uint8_t *)block + 64;
+}
+
+void zr_arena_free(zr_arena *arena)
+{
+    while (arena->blocks != NULL) {
+        struct zr_block *const block = arena->blocks;
+        arena->blocks = block->next;
+        free(block);
+    }
+}
+#else
 void *zr_alloc(zr_arena *arena, size_t size)
 {
     const size_t align = size >= 64 ? 64 : 8;
@@ -48,6 +69,7 @@ void zr_arena_free(zr_arena *arena)
         munmap(block, block->size);
     }
 }
+#endif
 
 bool zr_grow(void **array, size_t count, size_t *room, size_t element)
 {

@@ -256,6 +256,8 @@ static int enter_visit(void *ctx, const zt_node *node)
             return -ZT_E_LIMIT;
         b->structs[b->depth] = node->data;
         b->types[b->depth++] = node->type;
+        if (strstr(node->type->name, "_import_") != NULL || strstr(node->type->name, "semaphore_fd") != NULL)
+            why(b, "it takes over a resource of another process or of the system");
         break;
     case ZT_N_STRUCT_END:
         b->depth--;
@@ -493,6 +495,8 @@ int zr_program_enter(zr_plan *plan, zr_raw *raw)
         call->flags |= ZR_HANDLE_RESULT;
     else if (call->result != 0 && strcmp(zt_types[call->func->return_type].name, "ze_result_t") == 0)
         call->flags |= ZR_FAILED;
+    if ((call->func->flags & ZT_F_OS_RESOURCE) && call->func->kind != ZT_K_GET && !(call->flags & ZR_FAILED))
+        why(&b, "it is about a handle that another process or the system gave");
     int status = zt_walk_call(&walk);
     if (status == 0)
         status = make_memory(&b);
@@ -509,12 +513,26 @@ int zr_program_enter(zr_plan *plan, zr_raw *raw)
 
 /* -------------------------------------------------------------------------------------------------------------- LEAVE */
 
+/* A loader counts the drivers of a machine, a replay has one. */
+static bool counts_drivers(const zt_func *func)
+{
+    for (unsigned i = 0; i < func->n_params; i++) {
+        const char *const object = zt_types[func->params[i].type].object;
+        if (func->params[i].role == ZT_R_GET && object != NULL && strcmp(object, "driver") == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Names of what no two runs have in common. */
 static bool varies(const zt_node *node)
 {
     static const char *const words[] = {"imestamp", "uuid", "UUID", "kernelStart", "kernelEnd", "freq", "free", "pid", "bdf"};
     const char *const type = node->type ? node->type->name : "";
     if (node->func->ns == ZT_NS_ZES || (node->func->flags & ZT_F_OS_RESOURCE))
+        return true;
+    if (node->field != NULL && (strcmp(node->field->name, "id") == 0 ||
+                                (node->field->role == ZT_R_COUNT && counts_drivers(node->func))))
         return true;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if ((node->field != NULL && strstr(node->field->name, words[i]) != NULL) || strstr(type, words[i]) != NULL ||

@@ -194,6 +194,15 @@ static void not_made(zr_run *run)
     __atomic_add_fetch(&run->report->not_made, 1, __ATOMIC_RELAXED);
 }
 
+/* A question whose answer no later call uses. */
+static bool is_needless(const zr_call *call)
+{
+    for (uint32_t i = 0; i < call->n_outs; i++)
+        if (call->outs[i].kind == ZR_OUT_OBJECT || call->outs[i].kind == ZR_OUT_MEM)
+            return false;
+    return call->func->kind == ZT_K_GET && call->id != ZR_NONE;
+}
+
 static void make_call(zr_run *run, const zr_call *call)
 {
     if ((call->flags & ZR_SKIP) || !(call->flags & ZR_RETURNED) || (run->options->to != 0 && call->number > run->options->to)) {
@@ -201,7 +210,7 @@ static void make_call(zr_run *run, const zr_call *call)
         return;
     }
     if (call->why_not != NULL) {
-        if (call->flags & (ZR_FAILED | ZR_QUIET))
+        if ((call->flags & (ZR_FAILED | ZR_QUIET)) || is_needless(call))
             not_made(run);
         else
             zr_stop(run, ZR_CANNOT, "call #%llu %s cannot be made again: %s", (unsigned long long)call->number, call->func->name,

@@ -178,6 +178,43 @@ void two_threads(hand *h)
     CALL(h, "zeEventDestroy", s.answer);
 }
 
+struct worker {
+    hand *h;
+    const basics *b;
+    unsigned number;
+    pthread_t thread;
+};
+
+static void *work(void *arg)
+{
+    const struct worker *const w = arg;
+    hand_thread(w->number + 2);
+    for (int i = 0; i < 300; i++) {
+        const uint64_t event = new_event(w->h, w->b, w->number), memory = new_memory(w->h, w->b, "zeMemAllocHost", 256);
+        CALL(w->h, "zeEventHostSignal", event);
+        CALL(w->h, "zeEventQueryStatus", event);
+        CALL(w->h, "zeEventHostReset", event);
+        CALL(w->h, "zeEventQueryStatus", event);
+        CALL(w->h, "zeMemFree", W(w->b->context), memory);
+        CALL(w->h, "zeEventDestroy", event);
+    }
+    return NULL;
+}
+
+void eight_threads(hand *h)
+{
+    struct worker workers[8];
+    basics b;
+    start(h, &b);
+    for (unsigned i = 0; i < 8; i++) {
+        workers[i] = (struct worker){h, &b, i, 0};
+        pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+    }
+    for (unsigned i = 0; i < 8; i++)
+        pthread_join(workers[i].thread, NULL);
+    CALL(h, "zeEventPoolDestroy", W(b.pool));
+}
+
 void many_queries(hand *h)
 {
     basics b;

@@ -144,6 +144,17 @@ static void test_threads(void)
     }
 }
 
+static void test_many_threads(void)
+{
+    const char *const trace = record("eight", "", eight_threads);
+    for (int i = 0; i < 5; i++) {
+        CU_ASSERT_EQUAL(replay(trace, NULL, NULL), ZR_SAME);
+        CU_ASSERT_EQUAL(report.calls, 8 + 8 * 300 * 8);
+        CU_ASSERT_EQUAL(replay(trace, NULL, one_thread), ZR_SAME);
+        CU_ASSERT_EQUAL(report.calls, 8 + 8 * 300 * 8);
+    }
+}
+
 static void short_timeout(zr_options *o)
 {
     o->timeout_ns = 200000000;
@@ -400,6 +411,7 @@ int main(int argc, char **argv)
         {"a wrong byte is named", test_wrong_byte},
         {"gate and queries", test_gate},
         {"two threads, on two and on one", test_threads},
+        {"eight threads", test_many_threads},
         {"a wait that cannot end says so", test_blocked},
         {"a handle nobody made", test_missing_handle},
         {"a wrong output is named", test_wrong_output},
