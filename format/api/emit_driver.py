@@ -2,7 +2,7 @@
 """driver_entry.c/.h: the entry points of the software driver.
 
 Each entry makes the checks that the header's @returns list spells out, then calls soft_NAME; the weak default of that says
-ZE_RESULT_ERROR_UNSUPPORTED_FEATURE. The getters fill a table no further than the caller's version of the API goes.
+ZE_RESULT_ERROR_UNSUPPORTED_FEATURE. The getters fill a table no further than the caller's version of the API surely goes.
 """
 import re
 
@@ -77,7 +77,7 @@ def emit(model, output_dir, _args):
                 "    if (ZE_MAJOR_VERSION(version) != 1)", "        return ZE_RESULT_ERROR_UNSUPPORTED_VERSION;"]
         for slot, function in slots:
             f = model.funcs[function]
-            test = "" if f.since <= (1, 0) else f"if (version >= ZE_MAKE_VERSION({f.since[0]}, {f.since[1]}))\n        "
+            test = "" if f.gate <= (1, 0) else f"if (version >= ZE_MAKE_VERSION({f.gate[0]}, {f.gate[1]}))\n        "
             out.append(f"    {test}t->{slot} = entry_{function};")
         out += ["    return ZE_RESULT_SUCCESS;", "}"]
     names = sorted(f.name for f in funcs)

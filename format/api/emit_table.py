@@ -170,6 +170,12 @@ def emit(model, output_dir, _args):
           + [f"    ZT_FUNC_{f.name} = {i}," for i, f in enumerate(funcs)] + [f"    ZT_FUNC_COUNT = {len(funcs)}", "};", "#endif"])
 
 
+def chains(model, name):
+    """Whether the struct can hang on a chain: some constants of the stype enums are linked to structs without stype."""
+    record = model.records.get(model.resolve(name))
+    return record is not None and record.stype is not None
+
+
 def emit_lookups(model, types, funcs, out):
     order = sorted(range(len(funcs)), key=lambda i: funcs[i].name)
     out.append('#include "lookup.h"')
@@ -179,7 +185,7 @@ def emit_lookups(model, types, funcs, out):
         m = re.fullmatch(r"(z\w+)_structure_type_t", name)
         if m:
             by_ns[m.group(1)] += [(v, types.index[model.resolve(model.structs_of_stype[n])]) for n, v in values
-                                  if n in model.structs_of_stype and model.resolve(model.structs_of_stype[n]) in types.index]
+                                  if n in model.structs_of_stype and chains(model, model.structs_of_stype[n])]
     # ze structs may hang on zet, zes and zer chains; where values overlap, the function's own namespace wins
     for ns in NAMESPACES:
         own = dict(by_ns["ze"])

@@ -50,7 +50,7 @@ class Record:
 class Func:
     def __init__(self, name, ns, since, table, slot, returns, one_thread):
         self.name, self.ns, self.since, self.table, self.slot = name, ns, since, table, slot
-        self.returns, self.one_thread = returns, one_thread
+        self.returns, self.one_thread, self.gate = returns, one_thread, since
         self.params, self.checks, self.results = [], [], []
 
 
@@ -111,6 +111,8 @@ class Model:
             table, slot = opts["table"].split("/")
             self.funcs[name] = Func(name, ns, tuple(int(x) for x in opts["since"].split(".")), table, int(slot),
                                     opts["returns"], "one-thread" in rest)
+            if "gate" in opts:
+                self.funcs[name].gate = tuple(int(x) for x in opts["gate"].split("."))
             return ("func", self.funcs[name])
         elif what == "table":
             self.tables[name] = (rest[1], "mandatory" in rest, [])

@@ -23,6 +23,7 @@ MANDATORY = {
            "Scheduler Standby Temperature",
     "zer": "",
 }
+ONE_THREAD = re.compile(r"(must|may) (\*\*)?not(\*\*)? (call this function|be called) from simultaneous threads")
 TAG = re.compile(r"\[[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*\]")
 
 
@@ -214,16 +215,21 @@ def struct_of_stype(headers, known):
 
 
 def load_since():
-    path = os.path.join(HERE, "since.tsv")
-    with open(path, encoding="utf-8") as f:
-        return dict(line.rstrip("\n").split("\t") for line in f if "\t" in line and not line.startswith("#"))
+    """since and gate of each function that since.tsv lists."""
+    since, gates = {}, {}
+    with open(os.path.join(HERE, "since.tsv"), encoding="utf-8") as f:
+        for line in f:
+            if "\t" in line and not line.startswith("#"):
+                name, since[name], *gate = line.rstrip("\n").split("\t")
+                gates.update({name: gate[0]} if gate else {})
+    return since, gates
 
 
 def main():
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
     headers = [Header(ns, sys.argv[1]) for ns in NAMESPACES]
-    since, known = load_since(), {}
+    (since, gates), known = load_since(), {}
     for h in headers:
         for item in h.items:
             if item[0] == "const" and re.fullmatch(r"\d+|0x[0-9a-fA-F]+", item[2]):
@@ -235,14 +241,15 @@ def main():
     for constant, struct in structs.items():
         stype_of.setdefault(struct, constant)
     for h in headers:
-        write(h, since, known, stype_of, structs)
+        write(h, since, gates, known, stype_of, structs)
     with open(os.path.join(HERE, "since.tsv"), "w", encoding="utf-8") as f:
-        f.write("# function\tspec version of the first header that has it\n")
+        f.write("# function\tspec version of the first header that has it\tgate: first version asked for that surely has its slot,\n"
+                "# if not the same (a later loader of the same version added it)\n")
         for name in sorted(since):
-            f.write(f"{name}\t{since[name]}\n")
+            f.write(f"{name}\t{since[name]}" + (f"\t{gates[name]}" if name in gates else "") + "\n")
 
 
-def write(h, since, known, stype_of, structs):
+def write(h, since, gates, known, stype_of, structs):
     slot_of = {}
     for table, getter, slots in h.tables:
         for n, (function, field) in enumerate(slots):
@@ -280,8 +287,9 @@ def write(h, since, known, stype_of, structs):
             version = since.setdefault(name, h.version)
             table, slot = slot_of[name]
             text = " ".join(d.lstrip("/").strip() for d in doc)
-            one = " one-thread" if re.search(r"must \*\*not\*\* call this function from simultaneous", text) else ""
-            out.append(f"func {name} since={version} table={table}/{slot} returns={returns}{one}")
+            one = " one-thread" if ONE_THREAD.search(text) else ""
+            gate = f" gate={gates[name]}" if name in gates else ""
+            out.append(f"func {name} since={version}{gate} table={table}/{slot} returns={returns}{one}")
             for decl, comment in params:
                 if decl == "void":
                     continue

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT */
+#include "writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include <zstd.h>
+
+#define CHUNK_BYTES (256u << 10)
+
+struct zt_writer {
+    int fd;
+    char *path, *partial;
+    bool overwrite;
+    uint32_t max_calls;
+    uint64_t written, sequence;
+    int failed;      /* first error; nothing is written after it */
+    int failed_errno;
+    zt__chunk chunk;
+    zt__bytes raw, packed;
+    ZSTD_CCtx *zstd;
+    ZT_ARRAY(zt_index_entry) index;
+    zt_hash *blobs; /* open addressing, power of two; zero is empty */
+    size_t n_blobs, blobs_room;
+};
+
+static int fail(zt_writer *w, int status)
+{
+    if (w->failed == 0) {
+        w->failed = status;
+        w->failed_errno = errno;
+    }
+    return status;
+}
+
+static int write_all(zt_writer *w, const void *data, size_t n)
+{
+    const uint8_t *p = data;
+    if (w->failed)
+        return w->failed;
+    while (n > 0) {
+        const ssize_t done = write(w->fd, p, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return fail(w, ZT_E_IO);
+        p += done;
+        n -= (size_t)done;
+        w->written += (uint64_t)done;
+    }
+    return ZT_OK;
+}
+
+/* Compresses w->raw and writes it behind its header, both with one write: a chunk is there or it is not. */
+static int write_chunk(zt_writer *w, zt_chunk_header header)
+{
+    const size_t bound = ZSTD_compressBound(w->raw.n);
+    w->packed.n = 0;
+    if (w->failed)
+        return w->failed;
+    if (!zt__append(&w->packed, &header, sizeof(header)))
+        return fail(w, ZT_E_MEMORY);
+    if (w->packed.room < sizeof(header) + bound) {
+        uint8_t *const grown = realloc(w->packed.at, sizeof(header) + bound);
+        if (grown == NULL)
+            return fail(w, ZT_E_MEMORY);
+        w->packed.at = grown;
+        w->packed.room = sizeof(header) + bound;
+    }
+    const size_t size = ZSTD_compress2(w->zstd, w->packed.at + sizeof(header), bound, w->raw.at, w->raw.n);
+    if (ZSTD_isError(size))
+        return fail(w, ZT_E_MEMORY);
+    header.skippable = ZT_SKIPPABLE;
+    header.skip_size = sizeof(header) - 8;
+    header.magic = ZT_CHUNK_MAGIC;
+    header.sequence = w->sequence++;
+    header.raw_size = (uint32_t)w->raw.n;
+    header.stored_size = (uint32_t)size;
+    header.check = XXH32(&header, offsetof(zt_chunk_header, check), 0);
+    memcpy(w->packed.at, &header, sizeof(header));
+    const zt_index_entry entry = {w->written, header.first, header.begin, header.calls, header.kind};
+    bool broken = false;
+    ZT_PUSH(broken, w->index, entry);
+    (void)broken; /* without it the index is incomplete, which readers find out by walking */
+    return write_all(w, w->packed.at, sizeof(header) + size);
+}
+
+static int write_packet(zt_writer *w, const Zetrace__Packet *packet, zt_chunk_header header)
+{
+    w->raw.n = 0;
+    return zt__pack(packet, &w->raw) ? write_chunk(w, header) : fail(w, ZT_E_MEMORY);
+}
+
+static char *or_empty(char *s)
+{
+    return s ? s : (char *)"";
+}
+
+static int write_session(zt_writer *w, const zt_session *s)
+{
+    Zetrace__Session m;
+    Zetrace__Packet packet;
+    zetrace__session__init(&m);
+    zetrace__packet__init(&packet);
+    m.uuid = (ProtobufCBinaryData){16, (uint8_t *)(uintptr_t)s->uuid};
+    static const uint8_t zero[16];
+    if (memcmp(s->parent_uuid, zero, 16) != 0)
+        m.parent_uuid = (ProtobufCBinaryData){16, (uint8_t *)(uintptr_t)s->parent_uuid};
+    m.version = or_empty(s->version);
+    m.program = or_empty(s->program);
+    m.n_argv = s->argc;
+    m.argv = s->argv;
+    m.hostname = or_empty(s->hostname);
+    m.rank = or_empty(s->rank);
+    m.pid = s->pid;
+    m.parent_pid = s->parent_pid;
+    m.start_wall_ns = s->start_wall_ns;
+    m.start_monotonic_ns = s->start_monotonic_ns;
+    m.order = or_empty(s->order);
+    m.attach = or_empty(s->attach);
+    m.memory = or_empty(s->memory);
+    const size_t pairs = (size_t)s->n_settings + s->n_environment;
+    Zetrace__Pair *const pair = calloc(pairs + 1, sizeof(*pair));
+    Zetrace__Pair **const refs = calloc(pairs + 1, sizeof(*refs));
+    Zetrace__Library *const library = calloc(s->n_libraries + 1u, sizeof(*library));
+    Zetrace__Library **const library_refs = calloc(s->n_libraries + 1u, sizeof(*library_refs));
+    int status = ZT_E_MEMORY;
+    if (pair && refs && library && library_refs) {
+        for (size_t i = 0; i < pairs; i++) {
+            const zt_pair *const from = i < s->n_settings ? &s->settings[i] : &s->environment[i - s->n_settings];
+            zetrace__pair__init(&pair[i]);
+            pair[i].name = or_empty(from->name);
+            pair[i].value = or_empty(from->value);
+            refs[i] = &pair[i];
+        }
+        for (uint32_t i = 0; i < s->n_libraries; i++) {
+            zetrace__library__init(&library[i]);
+            library[i].path = or_empty(s->libraries[i].path);
+            library[i].build_id = or_empty(s->libraries[i].build_id);
+            library[i].address = s->libraries[i].base;
+            library_refs[i] = &library[i];
+        }
+        m.n_settings = s->n_settings;
+        m.settings = refs;
+        m.n_environment = s->n_environment;
+        m.environment = refs + s->n_settings;
+        m.n_libraries = s->n_libraries;
+        m.libraries = library_refs;
+        packet.kind_case = ZETRACE__PACKET__KIND_SESSION;
+        packet.session = &m;
+        status = write_packet(w, &packet, (zt_chunk_header){.kind = ZT_CHUNK_SESSION});
+    }
+    free(pair);
+    free(refs);
+    free(library);
+    free(library_refs);
+    return status;
+}
+
+static void free_writer(zt_writer *w)
+{
+    if (w->fd >= 0)
+        close(w->fd);
+    zt__chunk_free(&w->chunk);
+    ZSTD_freeCCtx(w->zstd);
+    free(w->raw.at);
+    free(w->packed.at);
+    free(w->index.at);
+    free(w->blobs);
+    free(w->path);
+    free(w->partial);
+    free(w);
+}
+
+static int tell(zt_error *error, int status, const char *path, const char *what)
+{
+    if (error != NULL) {
+        error->status = status;
+        snprintf(error->text, sizeof(error->text), "%.300s: %s%s%s", path, what, errno ? ": " : "", errno ? strerror(errno) : "");
+    }
+    return status;
+}
+
+int zt_writer_open(zt_writer **out, const char *path, const zt_session *session, const zt_writer_options *options, zt_error *error)
+{
+    static const zt_writer_options defaults;
+    struct stat st;
+    *out = NULL;
+    if (options == NULL)
+        options = &defaults;
+    if (!options->overwrite && lstat(path, &st) == 0) {
+        errno = 0;
+        return tell(error, ZT_E_EXISTS, path, "exists and is not overwritten");
+    }
+    zt_writer *const w = calloc(1, sizeof(*w));
+    if (w == NULL || !zt__chunk_init(&w->chunk)) {
+        free(w);
+        return tell(error, ZT_E_MEMORY, path, "no memory for a writer");
+    }
+    w->fd = -1;
+    w->overwrite = options->overwrite;
+    w->max_calls = options->max_calls ? options->max_calls : ZT_MAX_CALLS;
+    if (w->max_calls > ZT_MAX_CALLS)
+        w->max_calls = ZT_MAX_CALLS;
+    w->path = strdup(path);
+    w->partial = malloc(strlen(path) + sizeof(".partial"));
+    w->zstd = ZSTD_createCCtx();
+    if (w->path == NULL || w->partial == NULL || w->zstd == NULL) {
+        free_writer(w);
+        return tell(error, ZT_E_MEMORY, path, "no memory for a writer");
+    }
+    strcpy(w->partial, path);
+    strcat(w->partial, ".partial");
+    ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, options->level ? options->level : 3);
+    ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_checksumFlag, 1);
+    ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_contentSizeFlag, 1);
+    /* an unfinished trace of an earlier recording is no obstacle, somebody else's link is */
+    unlink(w->partial);
+    w->fd = open(w->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    zt_file_header header = {.skippable = ZT_SKIPPABLE, .skip_size = sizeof(header) - 8, .magic = ZT_MAGIC, .major = ZT_MAJOR,
+                             .minor = ZT_MINOR};
+    memcpy(header.uuid, session->uuid, sizeof(header.uuid));
+    if (w->fd < 0 || write_all(w, &header, sizeof(header)) != ZT_OK || write_session(w, session) != ZT_OK) {
+        const int status = tell(error, w->failed ? w->failed : ZT_E_IO, w->partial, "the trace could not be created");
+        if (w->fd >= 0)
+            unlink(w->partial);
+        free_writer(w);
+        return status;
+    }
+    *out = w;
+    return ZT_OK;
+}
+
+int zt_writer_flush(zt_writer *w)
+{
+    zt__chunk *const c = &w->chunk;
+    if (c->calls == 0 && c->late == 0)
+        return w->failed;
+    w->raw.n = 0;
+    if (zt__chunk_describe(c, &w->raw))
+        write_chunk(w, (zt_chunk_header){.kind = ZT_CHUNK_API});
+    w->raw.n = 0;
+    if (c->broken || !zt__chunk_pack(c, &w->raw)) {
+        errno = ENOMEM;
+        fail(w, ZT_E_MEMORY);
+    } else {
+        write_chunk(w, (zt_chunk_header){.kind = ZT_CHUNK_CALLS, .first = c->calls ? c->first : 0, .calls = c->calls, .late = c->late,
+                                         .begin = c->begin, .end = c->end,
+                                         .span = c->calls ? (uint32_t)(c->last - c->first) : 0});
+    }
+    zt__chunk_reset(c);
+    return w->failed;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- blobs */
+
+static bool remember_blob(zt_writer *w, const zt_hash *hash, bool *known)
+{
+    if (w->n_blobs * 2 >= w->blobs_room) {
+        const size_t room = w->blobs_room ? w->blobs_room * 2 : 256;
+        zt_hash *const table = calloc(room, sizeof(*table));
+        if (table == NULL)
+            return false;
+        for (size_t i = 0; i < w->blobs_room; i++) {
+            if (w->blobs[i].lo == 0 && w->blobs[i].hi == 0)
+                continue;
+            size_t at = w->blobs[i].lo & (room - 1);
+            while (table[at].lo != 0 || table[at].hi != 0)
+                at = (at + 1) & (room - 1);
+            table[at] = w->blobs[i];
+        }
+        free(w->blobs);
+        w->blobs = table;
+        w->blobs_room = room;
+    }
+    size_t at = hash->lo & (w->blobs_room - 1);
+    for (; w->blobs[at].lo != 0 || w->blobs[at].hi != 0; at = (at + 1) & (w->blobs_room - 1))
+        if (w->blobs[at].lo == hash->lo && w->blobs[at].hi == hash->hi) {
+            *known = true;
+            return true;
+        }
+    w->blobs[at] = *hash;
+    w->n_blobs++;
+    *known = false;
+    return true;
+}
+
+int zt_writer_blob(zt_writer *w, const void *data, uint64_t len, zt_hash *hash)
+{
+    const XXH128_hash_t h = XXH3_128bits(data, len);
+    bool known;
+    *hash = (zt_hash){h.low64, h.high64};
+    if (!remember_blob(w, hash, &known))
+        return fail(w, ZT_E_MEMORY);
+    if (known)
+        return w->failed;
+    for (uint64_t at = 0; at < len || at == 0; at += ZT_BLOB_PART) {
+        Zetrace__Blob m;
+        Zetrace__Packet packet;
+        zetrace__blob__init(&m);
+        zetrace__packet__init(&packet);
+        m.hash = (ProtobufCBinaryData){16, (uint8_t *)hash};
+        m.total = len;
+        m.offset = at;
+        m.data = (ProtobufCBinaryData){len - at < ZT_BLOB_PART ? len - at : ZT_BLOB_PART, (uint8_t *)(uintptr_t)data + at};
+        packet.kind_case = ZETRACE__PACKET__KIND_BLOB;
+        packet.blob = &m;
+        write_packet(w, &packet, (zt_chunk_header){.kind = ZT_CHUNK_BLOB, .first = hash->lo, .begin = hash->hi, .end = at});
+    }
+    return w->failed;
+}
+
+/* Replaces big pieces and contents by blobs, in copies of the lists. */
+static zt_piece *with_blobs(zt_writer *w, const zt_piece *pieces, uint32_t n)
+{
+    zt_piece *copy = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        if (pieces[i].data == NULL || pieces[i].len <= ZT_INLINE_PIECE)
+            continue;
+        if (copy == NULL) {
+            copy = malloc(n * sizeof(*copy));
+            if (copy == NULL)
+                return NULL;
+            memcpy(copy, pieces, n * sizeof(*copy));
+        }
+        zt_writer_blob(w, pieces[i].data, pieces[i].len, &copy[i].hash);
+        copy[i].data = NULL;
+        copy[i].lost = 0;
+    }
+    return copy;
+}
+
+static zt_content *contents_with_blobs(zt_writer *w, const zt_content *contents, uint32_t n)
+{
+    zt_content *const copy = malloc(n * sizeof(*copy));
+    for (uint32_t i = 0; copy != NULL && i < n; i++) {
+        copy[i] = contents[i];
+        if (copy[i].data == NULL)
+            continue;
+        if (copy[i].len > ZT_INLINE_PIECE) {
+            zt_writer_blob(w, copy[i].data, copy[i].len, &copy[i].hash);
+            copy[i].data = NULL;
+        } else if (copy[i].hash.lo == 0 && copy[i].hash.hi == 0) {
+            const XXH128_hash_t h = XXH3_128bits(copy[i].data, copy[i].len);
+            copy[i].hash = (zt_hash){h.low64, h.high64};
+        }
+    }
+    return copy;
+}
+
+typedef struct replaced {
+    zt_call call;
+    zt_piece *in, *out;
+    zt_content *contents;
+} replaced;
+
+static const zt_call *replace_big(zt_writer *w, const zt_call *call, replaced *r)
+{
+    *r = (replaced){.call = *call};
+    r->in = with_blobs(w, call->in, call->n_in);
+    r->out = with_blobs(w, call->out, call->n_out);
+    r->contents = call->n_contents ? contents_with_blobs(w, call->contents, call->n_contents) : NULL;
+    if (r->in)
+        r->call.in = r->in;
+    if (r->out)
+        r->call.out = r->out;
+    if (r->contents)
+        r->call.contents = r->contents;
+    return &r->call;
+}
+
+static bool needs_care(const zt_call *call)
+{
+    if (call->n_contents > 0)
+        return true;
+    for (uint32_t i = 0; i < call->n_in; i++)
+        if (call->in[i].len > ZT_INLINE_PIECE)
+            return true;
+    for (uint32_t i = 0; i < call->n_out; i++)
+        if (call->out[i].len > ZT_INLINE_PIECE)
+            return true;
+    return false;
+}
+
+int zt_writer_call(zt_writer *w, const zt_call *call)
+{
+    replaced r = {0};
+    if (w->failed)
+        return w->failed;
+    const bool care = needs_care(call);
+    if (w->chunk.calls > 0 && (call->number <= w->chunk.last || call->number - w->chunk.first > UINT32_MAX))
+        zt_writer_flush(w);
+    zt__chunk_add(&w->chunk, care ? replace_big(w, call, &r) : call);
+    if (care) {
+        free(r.in);
+        free(r.out);
+        free(r.contents);
+    }
+    if (w->chunk.calls >= w->max_calls || w->chunk.bytes >= CHUNK_BYTES)
+        zt_writer_flush(w);
+    return w->failed;
+}
+
+int zt_writer_leave(zt_writer *w, uint64_t number, const zt_call *leave)
+{
+    replaced r;
+    if (w->failed)
+        return w->failed;
+    zt__chunk_late(&w->chunk, number, replace_big(w, leave, &r));
+    free(r.in);
+    free(r.out);
+    free(r.contents);
+    if (w->chunk.bytes >= CHUNK_BYTES || w->chunk.late >= ZT_MAX_CALLS)
+        zt_writer_flush(w);
+    return w->failed;
+}
+
+int zt_writer_lost(zt_writer *w, uint32_t thread, uint64_t time_ns, uint64_t calls, uint64_t bytes)
+{
+    Zetrace__Lost m;
+    Zetrace__Packet packet;
+    zetrace__lost__init(&m);
+    zetrace__packet__init(&packet);
+    m.thread = thread;
+    m.time_ns = time_ns;
+    m.calls = calls;
+    m.bytes = bytes;
+    packet.kind_case = ZETRACE__PACKET__KIND_LOST;
+    packet.lost = &m;
+    zt_writer_flush(w);
+    return write_packet(w, &packet, (zt_chunk_header){.kind = ZT_CHUNK_LOST, .begin = time_ns});
+}
+
+uint64_t zt_writer_bytes(const zt_writer *w)
+{
+    return w->written;
+}
+
+static void write_ending(zt_writer *w, const zt_ending *e)
+{
+    Zetrace__Ending m;
+    Zetrace__Packet packet;
+    zetrace__ending__init(&m);
+    zetrace__packet__init(&packet);
+    m.complete = e->complete;
+    m.exited = e->exited;
+    m.signalled = e->signalled;
+    m.status = e->status;
+    m.calls = e->calls;
+    m.dropped = e->dropped;
+    m.dropped_bytes = e->dropped_bytes;
+    m.never_returned = e->never_returned;
+    m.threads = e->threads;
+    m.added_ns = e->added_ns;
+    m.unknown_slots = e->unknown_slots;
+    m.unknown_pnext = e->unknown_pnext;
+    m.unwrapped_extensions = e->unwrapped_extensions;
+    packet.kind_case = ZETRACE__PACKET__KIND_ENDING;
+    packet.ending = &m;
+    write_packet(w, &packet, (zt_chunk_header){.kind = ZT_CHUNK_ENDING});
+}
+
+static void write_index(zt_writer *w)
+{
+    const size_t entries = w->index.n * sizeof(zt_index_entry);
+    const zt_index_head head = {ZT_SKIPPABLE, (uint32_t)(8 + entries + sizeof(zt_index_tail)), ZT_INDEX_MAGIC, (uint32_t)w->index.n};
+    const zt_index_tail tail = {w->written, w->index.n ? XXH32(w->index.at, entries, 0) : 0, ZT_END_MAGIC};
+    if (entries > UINT32_MAX - 64)
+        return;
+    write_all(w, &head, sizeof(head));
+    write_all(w, w->index.at, entries);
+    write_all(w, &tail, sizeof(tail));
+}
+
+int zt_writer_close(zt_writer *w, const zt_ending *ending, zt_error *error)
+{
+    zt_writer_flush(w);
+    if (ending != NULL)
+        write_ending(w, ending);
+    write_index(w);
+    if (!w->failed && fsync(w->fd) != 0 && errno != EINVAL && errno != EROFS)
+        fail(w, ZT_E_IO);
+    int status = w->failed;
+    if (status == ZT_OK) {
+        /* link refuses to replace what has come into being meanwhile; some file systems know no links */
+        if (w->overwrite || (link(w->partial, w->path) != 0 && errno != EEXIST)) {
+            if (rename(w->partial, w->path) != 0)
+                status = fail(w, ZT_E_IO);
+        } else if (access(w->path, F_OK) == 0) {
+            struct stat a, b;
+            if (stat(w->partial, &a) == 0 && stat(w->path, &b) == 0 && a.st_ino == b.st_ino) {
+                unlink(w->partial);
+            } else {
+                errno = EEXIST;
+                status = fail(w, ZT_E_EXISTS);
+            }
+        }
+    }
+    if (status != ZT_OK) {
+        errno = w->failed_errno;
+        tell(error, status, w->partial, "the trace could not be finished; what was written so far is there");
+    }
+    free_writer(w);
+    return status;
+}
