@@ -214,6 +214,14 @@ static char *copy_text(const char *text)
     return strdup(text ? text : "");
 }
 
+/* What somebody asked for: "soft" or a path. */
+static void name_driver(zr_plan *plan, const char *text)
+{
+    plan->recorded_soft = strcmp(text, "soft") == 0 || strstr(text, "libze_soft") != NULL;
+    if (plan->recorded_soft || strchr(text, '/') != NULL)
+        plan->recorded_driver = copy_text(text);
+}
+
 static bool read_session(zr_plan *plan, const zt_session *session)
 {
     plan->recorded_driver = NULL;
@@ -227,13 +235,13 @@ static bool read_session(zr_plan *plan, const zt_session *session)
             plan->recorded_soft = soft;
         }
     }
-    for (uint32_t i = 0; session != NULL && i < session->n_settings && plan->recorded_driver == NULL; i++) {
-        if (strcmp(session->settings[i].name, "driver") != 0)
-            continue;
-        plan->recorded_soft = strcmp(session->settings[i].value, "soft") == 0;
-        if (plan->recorded_soft || strchr(session->settings[i].value, '/') != NULL)
-            plan->recorded_driver = copy_text(session->settings[i].value);
-    }
+    /* a program that ended at once may have taken its list of libraries with it */
+    for (uint32_t i = 0; session != NULL && i < session->n_settings && plan->recorded_driver == NULL; i++)
+        if (strcmp(session->settings[i].name, "driver") == 0)
+            name_driver(plan, session->settings[i].value);
+    for (uint32_t i = 0; session != NULL && i < session->n_environment && plan->recorded_driver == NULL; i++)
+        if (strcmp(session->environment[i].name, "ZE_ENABLE_ALT_DRIVERS") == 0)
+            name_driver(plan, session->environment[i].value);
     if (plan->recorded_driver == NULL)
         plan->recorded_driver = copy_text("");
     plan->objects.soft = plan->recorded_soft;

@@ -65,6 +65,7 @@ typedef struct zr_report {
     char failed_function[64], failed_result[64];
     uint64_t pending_call;    /* first call that never returned in the recording, 0 if none */
     char pending_function[64];
+    char pending_result[64];  /* what it gave when made last, if the program died in it; "" if it was not made */
     char driver[512];         /* path of the library used */
     char driver_why[160];     /* why this one */
     char message[768];        /* why it can't be replayed or can't go on, "" if there is nothing to say */

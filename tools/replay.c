@@ -152,8 +152,13 @@ static void print_text(const zr_report *r, const zr_options *o)
         if (r->mismatches > 1)
             printf("%llu differences in all, in %llu calls\n", (unsigned long long)r->mismatches, (unsigned long long)r->calls);
     }
-    if (r->pending_call != 0 && r->pending_call != r->failed_call)
-        printf("#%llu %s never returned in the recording and was not made\n", (unsigned long long)r->pending_call, r->pending_function);
+    if (r->pending_call != 0 && r->pending_call != r->failed_call) {
+        printf("#%llu %s never returned in the recording ", (unsigned long long)r->pending_call, r->pending_function);
+        if (r->pending_result[0] != 0)
+            printf("and returned %s here, made last\n", r->pending_result);
+        else
+            printf("and was not made\n");
+    }
     if (r->callbacks != 0)
         printf("%llu calls had a callback, for which one stood that does nothing\n", (unsigned long long)r->callbacks);
     if (r->mapped != 0)
