@@ -170,10 +170,10 @@ def emit(model, output_dir, _args):
           + [f"    ZT_FUNC_{f.name} = {i}," for i, f in enumerate(funcs)] + [f"    ZT_FUNC_COUNT = {len(funcs)}", "};", "#endif"])
 
 
-def chains(model, name):
-    """Whether the struct can hang on a chain: some constants of the stype enums are linked to structs without stype."""
-    record = model.records.get(model.resolve(name))
-    return record is not None and record.stype is not None
+def chained(model, types, constant):
+    """Type index of the struct that an stype constant means; None if it can not hang on a chain: some link to other structs."""
+    record = model.records.get(model.resolve(model.structs_of_stype.get(constant, "")))
+    return types.index[record.name] if record is not None and record.stype is not None else None
 
 
 def emit_lookups(model, types, funcs, out):
@@ -184,12 +184,12 @@ def emit_lookups(model, types, funcs, out):
     for name, values in model.enums.items():
         m = re.fullmatch(r"(z\w+)_structure_type_t", name)
         if m:
-            by_ns[m.group(1)] += [(v, types.index[model.resolve(model.structs_of_stype[n])]) for n, v in values
-                                  if n in model.structs_of_stype and chains(model, model.structs_of_stype[n])]
+            by_ns[m.group(1)] += [(v, chained(model, types, n)) for n, v in values]
     # ze structs may hang on zet, zes and zer chains; where values overlap, the function's own namespace wins
     for ns in NAMESPACES:
         own = dict(by_ns["ze"])
         own.update(dict(by_ns[ns]))
+        own = {v: t for v, t in own.items() if t is not None}
         out.append(f"static const zt__stype s_{ns}[] = {{" + ", ".join(f"{{{v:#x}u, {t}}}" for v, t in sorted(own.items())) + "};")
     out.append("const zt__stype *const zt__stypes[] = {" + ", ".join(f"s_{ns}" for ns in NAMESPACES) + "};")
     out.append("const unsigned zt__n_stypes[] = {" + ", ".join(f"sizeof(s_{ns}) / sizeof(s_{ns}[0])" for ns in NAMESPACES) + "};")
