@@ -45,6 +45,8 @@ def checks(model, func):
             name = name[0] or name[1]
             if name not in checked_null:
                 c = f"{name} != NULL && ({c})"
+        for name in re.findall(r"%\s*(\w+)", c):
+            c = f"{name} == 0 || {c}"  # a rest of a division by nothing
         out.append(f"    if ({c})\n        return {code};")
     return out
 
