@@ -77,9 +77,10 @@ def emit(model, output_dir, _args):
         out += [f"ZE_DLLEXPORT ze_result_t ZE_APICALL {getter}(ze_api_version_t version, {name} *t)", "{",
                 "    if (t == NULL)", "        return ZE_RESULT_ERROR_INVALID_NULL_POINTER;",
                 "    if (ZE_MAJOR_VERSION(version) != 1)", "        return ZE_RESULT_ERROR_UNSUPPORTED_VERSION;"]
+        gate = (1, 0)
         for slot, function in slots:
-            f = model.funcs[function]
-            test = "" if f.gate <= (1, 0) else f"if (version >= ZE_MAKE_VERSION({f.gate[0]}, {f.gate[1]}))\n        "
+            gate = max(gate, model.funcs[function].gate)  # behind a slot that was put in later, the older ones have moved
+            test = "" if gate <= (1, 0) else f"if (version >= ZE_MAKE_VERSION({gate[0]}, {gate[1]}))\n        "
             out.append(f"    {test}t->{slot} = entry_{function};")
         out += ["    return ZE_RESULT_SUCCESS;", "}"]
     names = sorted(f.name for f in funcs)
