@@ -12,8 +12,8 @@
 
 typedef ze_result_t (*getter)(uint32_t version, void *table);
 /* More words than any function takes; the callee ignores what it has no parameter for. */
-typedef int64_t (*any)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
-                       uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+typedef int64_t (*any)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                       uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
 static uint32_t call(const zt_func *func, const uint64_t *w)
 {
@@ -21,7 +21,8 @@ static uint32_t call(const zt_func *func, const uint64_t *w)
     if (entry == NULL)
         return ~0u;
     const any f = (any)entry;
-    return (uint32_t)f(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11], w[12], w[13], w[14], w[15]);
+    return (uint32_t)f(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11], w[12], w[13], w[14],
+                       w[15]);
 }
 
 static bool is_handle(const zt_field *p)
@@ -76,7 +77,8 @@ static void test_null_pointers_come_second(void)
 {
     /* the headers name no result for their null pointers */
     static const char *const unsaid[] = {"zeMemGetPitchFor2dImage", "zetCommandListAppendMetricQueryEnd",
-                                         "zetDeviceCreateMetricGroupsFromMetricsExp", "zetDeviceGetConcurrentMetricGroupsExp"};
+                                         "zetDeviceCreateMetricGroupsFromMetricsExp",
+                                         "zetDeviceGetConcurrentMetricGroupsExp"};
     unsigned refused = 0;
     for (unsigned i = 0; i < zt_n_funcs; i++) {
         const zt_func *const f = &zt_funcs[i];
@@ -134,9 +136,9 @@ static void test_other_conditions(void)
 }
 
 /*
- * Slots an old loader's table has: functions of its version and before. The page behind it must not be written. Before 1.3 five
- * functions of the zes device table stood one slot earlier: those stay empty. A caller that asks for 1.8 may
- * still have the tables of 1.7.
+ * Slots an old loader's table has: functions of its version and before. The page behind it must not be written.
+ * Before 1.3 five functions of the zes device table stood one slot earlier: those stay empty. A caller that asks
+ * for 1.8 may still have the tables of 1.7.
  */
 static void test_getters_stay_inside(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the specification says in prose and the tags of the headers do not. Read from the descriptions of the functions and
- * structs, not from the notes of the table: this is the second opinion.
+ * What the specification says in prose and the tags of the headers do not. Read from the descriptions of the functions
+ * and structs, not from the notes of the table: this is the second opinion.
  */
 #ifndef TABLE_FACTS_H
 #define TABLE_FACTS_H
@@ -114,7 +114,8 @@ static const struct {
     {"zetMetricCreateFromProgrammableExp.pParameterValues", "array(parameterCount) in"},
     {"zetMetricCreateFromProgrammableExp2.pParameterValues", "array(parameterCount) in"},
     {"zetDeviceGetConcurrentMetricGroupsExp.phMetricGroups", "array(metricGroupCount) inout"},
-    {"zetDeviceGetConcurrentMetricGroupsExp.pMetricGroupsCountPerConcurrentGroup", "array(*pConcurrentGroupCount) inout"},
+    {"zetDeviceGetConcurrentMetricGroupsExp.pMetricGroupsCountPerConcurrentGroup",
+     "array(*pConcurrentGroupCount) inout"},
     {"zetDeviceGetConcurrentMetricGroupsExp.pConcurrentGroupCount", "one inout"},
     {"zetDeviceCreateMetricGroupsFromMetricsExp.phMetrics", "array(metricCount) in"},
     {"zesDriverEventListen.pEvents", "array(count) inout"},
@@ -242,7 +243,7 @@ static const struct {
     {"zesDriverEventListen.timeout", ZT_R_NONE},   /* milliseconds */
     {"zesDriverEventListenEx.timeout", ZT_R_NONE}, /* milliseconds */
     {"zesDriverEventListen.phDevices", ZT_R_NONE},
-    {"zetDebugReadEvent.timeout", ZT_R_NONE},      /* milliseconds */
+    {"zetDebugReadEvent.timeout", ZT_R_NONE}, /* milliseconds */
     {"zeDriverGetExtensionFunctionAddress.name", ZT_R_EXT_NAME},
     {"zeDriverGetExtensionFunctionAddress.ppFunctionAddress", ZT_R_EXT_ADDRESS},
     {"zeKernelGetName.pSize", ZT_R_COUNT},
@@ -325,11 +326,14 @@ static const struct {
     {ZT_NS_ZE, 0x20006, "ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2", "ze_device_properties_t"},
     {ZT_NS_ZE, 0x22, "ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_IMPORT_WIN32", "ze_external_memory_import_win32_handle_t"},
     {ZT_NS_ZE, 0x23, "ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_EXPORT_WIN32", "ze_external_memory_export_win32_handle_t"},
-    {ZT_NS_ZE, 0x10013, "ZE_STRUCTURE_TYPE_KERNEL_MAX_GROUP_SIZE_EXT_PROPERTIES", "ze_kernel_max_group_size_properties_ext_t"},
+    {ZT_NS_ZE, 0x10013, "ZE_STRUCTURE_TYPE_KERNEL_MAX_GROUP_SIZE_EXT_PROPERTIES",
+     "ze_kernel_max_group_size_properties_ext_t"},
     {ZT_NS_ZE, 0x20007, "ZE_STRUCTURE_TYPE_IMAGE_MEMORY_EXP_PROPERTIES", "ze_image_memory_properties_exp_t"},
     {ZT_NS_ZE, 0x20008, "ZE_STRUCTURE_TYPE_POWER_SAVING_HINT_EXP_DESC", "ze_context_power_saving_hint_exp_desc_t"},
-    {ZT_NS_ZE, 0x20014, "ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC", "ze_event_pool_counter_based_exp_desc_t"},
-    {ZT_NS_ZE, 0x2001d, "ZE_STRUCTURE_TYPE_PITCHED_ALLOC_DEVICE_EXP_PROPERTIES", "ze_device_pitched_alloc_exp_properties_t"},
+    {ZT_NS_ZE, 0x20014, "ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC",
+     "ze_event_pool_counter_based_exp_desc_t"},
+    {ZT_NS_ZE, 0x2001d, "ZE_STRUCTURE_TYPE_PITCHED_ALLOC_DEVICE_EXP_PROPERTIES",
+     "ze_device_pitched_alloc_exp_properties_t"},
     {ZT_NS_ZE, 0x2001e, "ZE_STRUCTURE_TYPE_BINDLESS_IMAGE_EXP_DESC", "ze_image_bindless_exp_desc_t"},
     {ZT_NS_ZE, 0x2001f, "ZE_STRUCTURE_TYPE_PITCHED_IMAGE_EXP_DESC", "ze_image_pitched_exp_desc_t"},
     {ZT_NS_ZE, 0x20028, "ZE_STRUCTURE_TYPE_DEVICE_CACHELINE_SIZE_EXT", "ze_device_cache_line_size_ext_t"},

@@ -7,9 +7,9 @@
 #include "api.h"
 #include "table_facts.h"
 
-extern const unsigned zt_check_counts[4];       /* structs, enumerators, constants, slots compared while compiling */
-extern const char *const zt_check_differs[];    /* structs that are shorter or longer in the installed headers */
-extern const char *const zt_check_unknown[];    /* what the installed headers have and the table lacks */
+extern const unsigned zt_check_counts[4];    /* structs, enumerators, constants, slots compared while compiling */
+extern const char *const zt_check_differs[]; /* structs that are shorter or longer in the installed headers */
+extern const char *const zt_check_unknown[]; /* what the installed headers have and the table lacks */
 
 static const zt_func *func(const char *name)
 {
@@ -40,19 +40,39 @@ static void say_expr(char *out, size_t size, const zt_expr *x, const zt_field *s
     if ((x->op == ZT_X_FIELD || x->op == ZT_X_DEREF) && x->b != 0)
         snprintf(times, sizeof(times), "*%d", x->b);
     switch (x->op) {
-    case ZT_X_NONE: snprintf(out, size, "?"); break;
-    case ZT_X_CONST: snprintf(out, size, "%d", x->a); break;
-    case ZT_X_FIELD: snprintf(out, size, "%s%s", siblings[x->a].name, times); break;
-    case ZT_X_DEREF: snprintf(out, size, "*%s%s", siblings[x->a].name, times); break;
-    case ZT_X_FUNC_DEREF: snprintf(out, size, "@%d", x->a); break;
-    case ZT_X_PATH: snprintf(out, size, "%s->%d", siblings[x->a].name, x->b); break;
-    case ZT_X_ELEMENT: snprintf(out, size, "%s[]", siblings[x->a].name); break;
-    case ZT_X_STRLEN: snprintf(out, size, "strlen"); break;
+    case ZT_X_NONE:
+        snprintf(out, size, "?");
+        break;
+    case ZT_X_CONST:
+        snprintf(out, size, "%d", x->a);
+        break;
+    case ZT_X_FIELD:
+        snprintf(out, size, "%s%s", siblings[x->a].name, times);
+        break;
+    case ZT_X_DEREF:
+        snprintf(out, size, "*%s%s", siblings[x->a].name, times);
+        break;
+    case ZT_X_FUNC_DEREF:
+        snprintf(out, size, "@%d", x->a);
+        break;
+    case ZT_X_PATH:
+        snprintf(out, size, "%s->%d", siblings[x->a].name, x->b);
+        break;
+    case ZT_X_ELEMENT:
+        snprintf(out, size, "%s[]", siblings[x->a].name);
+        break;
+    case ZT_X_STRLEN:
+        snprintf(out, size, "strlen");
+        break;
     case ZT_X_REGION:
         snprintf(out, size, "region(%s,%s,%s)", siblings[x->a].name, siblings[x->b].name, siblings[x->c].name);
         break;
-    case ZT_X_LOOKUP: snprintf(out, size, "lookup"); break;
-    default: snprintf(out, size, "bad"); break;
+    case ZT_X_LOOKUP:
+        snprintf(out, size, "lookup");
+        break;
+    default:
+        snprintf(out, size, "bad");
+        break;
     }
 }
 
@@ -74,8 +94,9 @@ static void say_field(char *out, size_t size, const zt_field *f, const zt_field 
         snprintf(inner, sizeof(inner), text[0] ? " of %s(%s)" : " of %s", shapes[f->inner], text);
     }
     const bool followed = f->shape != ZT_VALUE && f->shape != ZT_ADDRESS && f->shape != ZT_OPAQUE;
-    snprintf(out, size, "%s%s%s%s%s%s%s", shapes[f->shape], count, inner, followed ? " " : "", followed ? dirs[f->dir & 3] : "",
-             f->dir & ZT_ON_ERROR ? " on-error" : "", f->shape == ZT_ADDRESS ? access[f->access & 3] : "");
+    snprintf(out, size, "%s%s%s%s%s%s%s", shapes[f->shape], count, inner, followed ? " " : "",
+             followed ? dirs[f->dir & 3] : "", f->dir & ZT_ON_ERROR ? " on-error" : "",
+             f->shape == ZT_ADDRESS ? access[f->access & 3] : "");
 }
 
 static const zt_field *find_field(const char *target, const zt_field **siblings)
@@ -136,23 +157,39 @@ static void test_kinds_have_roles(void)
         const bool waits = zt_param_by_role(f, ZT_R_WAITS) != NULL;
         bool good = true;
         switch (f->kind) {
-        case ZT_K_CREATE: good = zt_param_by_role(f, ZT_R_CREATE) != NULL; break;
-        case ZT_K_DESTROY: good = zt_param_by_role(f, ZT_R_DESTROY) != NULL; break;
-        case ZT_K_ALLOC: good = zt_param_by_role(f, ZT_R_ALLOC) != NULL; break;
-        case ZT_K_FREE: good = zt_param_by_role(f, ZT_R_FREE) != NULL; break;
-        case ZT_K_APPEND: case ZT_K_CLOSE: case ZT_K_RESET: good = zt_param_by_role(f, ZT_R_LIST) != NULL; break;
+        case ZT_K_CREATE:
+            good = zt_param_by_role(f, ZT_R_CREATE) != NULL;
+            break;
+        case ZT_K_DESTROY:
+            good = zt_param_by_role(f, ZT_R_DESTROY) != NULL;
+            break;
+        case ZT_K_ALLOC:
+            good = zt_param_by_role(f, ZT_R_ALLOC) != NULL;
+            break;
+        case ZT_K_FREE:
+            good = zt_param_by_role(f, ZT_R_FREE) != NULL;
+            break;
+        case ZT_K_APPEND:
+        case ZT_K_CLOSE:
+        case ZT_K_RESET:
+            good = zt_param_by_role(f, ZT_R_LIST) != NULL;
+            break;
         case ZT_K_EXECUTE:
             good = zt_param_by_role(f, ZT_R_LISTS) != NULL &&
                    (zt_param_by_role(f, ZT_R_QUEUE) != NULL || zt_param_by_role(f, ZT_R_LIST) != NULL);
             break;
-        case ZT_K_SYNC: good = zt_param_by_role(f, ZT_R_TIMEOUT) != NULL || strcmp(f->name, "zeDeviceSynchronize") == 0; break;
-        case ZT_K_RESIDENT: case ZT_K_EVICT:
+        case ZT_K_SYNC:
+            good = zt_param_by_role(f, ZT_R_TIMEOUT) != NULL || strcmp(f->name, "zeDeviceSynchronize") == 0;
+            break;
+        case ZT_K_RESIDENT:
+        case ZT_K_EVICT:
             good = zt_param_by_role(f, ZT_R_PTR) != NULL || strstr(f->name, "Image") != NULL;
             break;
         case ZT_K_EXT_LOOKUP:
             good = zt_param_by_role(f, ZT_R_EXT_NAME) != NULL && zt_param_by_role(f, ZT_R_EXT_ADDRESS) != NULL;
             break;
-        default: break;
+        default:
+            break;
         }
         if (waits) /* commands, and what changes a command's wait list */
             good = good && (f->kind == ZT_K_APPEND || f->kind == ZT_K_EXECUTE || f->kind == ZT_K_SET);
@@ -238,7 +275,8 @@ static void test_words(void)
     const zt_type *const flag = zt_type_find("ze_bool_t");
     CU_ASSERT(flag != NULL && flag->size == 1 && flag->cls == ZT_BOOL);
     const zt_field *siblings, *const factor = find_field("zesPerformanceFactorSetConfig.factor", &siblings);
-    CU_ASSERT(factor != NULL && factor->shape == ZT_VALUE && zt_types[factor->type].cls == ZT_FLOAT && factor->size == 8);
+    CU_ASSERT(factor != NULL && factor->shape == ZT_VALUE && zt_types[factor->type].cls == ZT_FLOAT &&
+              factor->size == 8);
 }
 
 static void test_fields_are_sound(void)
@@ -249,7 +287,8 @@ static void test_fields_are_sound(void)
         for (unsigned k = 0; k < t->n_fields; k++) {
             const zt_field *const f = &t->fields[k];
             CU_ASSERT(f->type < zt_n_types && f->offset + f->size <= t->size);
-            CU_ASSERT(t->cls == ZT_UNION ? f->offset == 0 : k == 0 || f->offset >= t->fields[k - 1].offset + t->fields[k - 1].size);
+            CU_ASSERT(t->cls == ZT_UNION ? f->offset == 0
+                                         : k == 0 || f->offset >= t->fields[k - 1].offset + t->fields[k - 1].size);
             const unsigned one = f->array_len ? f->size / f->array_len : f->size;
             CU_ASSERT(f->shape != ZT_VALUE || one == zt_types[f->type].size);
         }
@@ -259,7 +298,8 @@ static void test_fields_are_sound(void)
         for (unsigned k = 0; k < zt_funcs[i].n_params; k++) {
             const zt_field *const f = &zt_funcs[i].params[k];
             const bool pointer = strchr(f->decl, '*') != NULL;
-            if (pointer == (f->shape == ZT_VALUE) || ((f->shape == ZT_ARRAY || f->shape == ZT_BLOB) && f->count.op == ZT_X_NONE))
+            if (pointer == (f->shape == ZT_VALUE) ||
+                ((f->shape == ZT_ARRAY || f->shape == ZT_BLOB) && f->count.op == ZT_X_NONE))
                 printf("\n    %s.%s: shape %d for '%s'", zt_funcs[i].name, f->name, f->shape, f->decl);
             CU_ASSERT(pointer == (f->shape != ZT_VALUE));
             CU_ASSERT((f->shape != ZT_ARRAY && f->shape != ZT_BLOB) || f->count.op != ZT_X_NONE);
@@ -267,7 +307,8 @@ static void test_fields_are_sound(void)
         }
 }
 
-/* ------------------------------------------------------------------------------------------------ tables, stypes, names */
+/* ------------------------------------------------------------------------------------------------ tables, stypes,
+ * names */
 
 static void test_slots(void)
 {
@@ -313,12 +354,14 @@ static void test_stypes(void)
         found++;
         const zt_type *const back = zt_struct_by_stype(t->ns, (uint32_t)t->stype);
         same(t->name, back == NULL ? "none" : back->name, t->name);
-        CU_ASSERT(t->n_fields >= 2 && strcmp(t->fields[0].name, "stype") == 0 && strcmp(t->fields[1].name, "pNext") == 0);
+        CU_ASSERT(t->n_fields >= 2 && strcmp(t->fields[0].name, "stype") == 0 &&
+                  strcmp(t->fields[1].name, "pNext") == 0);
         CU_ASSERT(t->fields[0].offset == 0 && t->fields[1].offset == 8 && t->fields[1].shape == ZT_PNEXT);
     }
     same_number("structs with an stype of their own", found, 209 + 3 - 9); /* without the base structs */
     CU_ASSERT_PTR_NULL(zt_struct_by_stype(ZT_NS_ZE, 0x00030031));
-    CU_ASSERT_PTR_NULL(zt_struct_by_stype(ZT_NS_ZES, 0x2e)); /* ZES_STRUCTURE_TYPE_DEVICE_UUID: zes_uuid_t has no stype */
+    CU_ASSERT_PTR_NULL(
+        zt_struct_by_stype(ZT_NS_ZES, 0x2e)); /* ZES_STRUCTURE_TYPE_DEVICE_UUID: zes_uuid_t has no stype */
     CU_ASSERT_PTR_NULL(zt_struct_by_stype(ZT_NS_ZE, 0x7fffffff));
     /* the same number means another struct in another namespace */
     CU_ASSERT_PTR_NOT_EQUAL(zt_struct_by_stype(ZT_NS_ZE, 1), zt_struct_by_stype(ZT_NS_ZET, 1));
