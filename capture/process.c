@@ -159,13 +159,15 @@ static bool connect_recorder(void)
     }
     struct timespec real;
     zc_hello hello = {.magic = ZC_MAGIC, .abi = ZC_ABI, .kind = ZC_M_HELLO, .pid = getpid(), .parent_pid = getppid(),
-                      .order = !zc_use_tsc, .forked = zc_this.forked, .build_hash = zc_table_hash()};
+                      .order = !zc_use_tsc, .forked = zc_this.forked, .again = zc_this.introduced, .build_hash = zc_table_hash()};
     hello.ticks = zc_ticks_leave();
     hello.monotonic_ns = zc_monotonic_ns();
     clock_gettime(CLOCK_REALTIME, &real);
     hello.realtime_ns = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
-    if (send_message(&hello, sizeof(hello), -1))
+    if (send_message(&hello, sizeof(hello), -1)) {
+        zc_this.introduced = true;
         return true;
+    }
     close(zc_this.fd);
     zc_this.fd = -1;
     return false;
@@ -220,6 +222,7 @@ static void fork_child(void)
         close(zc_this.fd);
     zc_this.fd = -1;
     zc_this.forked = 1;
+    zc_this.introduced = false;
     if (atomic_load(&zc_this.state) == ZC_ON)
         atomic_store(&zc_this.state, ZC_NEW);
     errno = saved;

@@ -18,6 +18,7 @@ typedef struct zc_process {
     zc_thread *threads; /* those that run */
     uint64_t ring_size;
     bool prepared, lossy;
+    bool introduced; /* has said hello before */
     uint32_t forked;
     _Atomic uint64_t unknown_slots; /* not yet told to a ring */
     char path[108];

@@ -197,11 +197,12 @@ static void remove_folder(const char *folder)
     rmdir(folder);
 }
 
+/* The newest with that pid. It may have ended: its last messages are read after its death was seen. */
 static zc_process *find_process(zc_recorder *r, int32_t pid)
 {
-    for (size_t i = 0; i < r->n_processes; i++)
-        if (r->processes[i]->pid == pid && !r->processes[i]->ended)
-            return r->processes[i];
+    for (size_t i = r->n_processes; i > 0; i--)
+        if (r->processes[i - 1]->pid == pid)
+            return r->processes[i - 1];
     return NULL;
 }
 
@@ -211,8 +212,11 @@ static void meet_process(zc_recorder *r, const zc_hello *hello)
         fprintf(stderr, "zetrace: process %d has a capture layer of another version; it is not recorded\n", hello->pid);
         return;
     }
-    if (find_process(r, hello->pid) != NULL)
+    zc_process *const before = find_process(r, hello->pid);
+    if (before != NULL && hello->again)
         return; /* the program had closed our socket */
+    if (before != NULL)
+        before->ended = true; /* exec: the program that had this pid is gone */
     zc_process *const p = zc_process_new(r, hello);
     if (p != NULL && zc_grow(&r->processes, r->n_processes, &r->processes_room, sizeof(*r->processes)))
         r->processes[r->n_processes++] = p;
@@ -363,7 +367,8 @@ static void finish_ended(zc_recorder *r, zt_error *error)
         if (p->failed && error->status == 0)
             *error = p->error;
         free(p);
-        r->processes[i] = r->processes[--r->n_processes];
+        memmove(r->processes + i, r->processes + i + 1, (r->n_processes - i - 1) * sizeof(*r->processes)); /* keeps their order */
+        r->n_processes--;
     }
 }
 
@@ -397,6 +402,8 @@ static void run(zc_recorder *r, pid_t main_pid, zt_error *error)
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0)
             reaped = true;
         meet(r);
+        for (size_t i = 0; i < r->n_processes; i++)
+            any_ended |= r->processes[i]->ended;
         if (reaped && waitpid(info.si_pid, &status, WNOHANG) == info.si_pid) {
             set_status(r, info.si_pid, status);
             for (size_t i = 0; i < r->n_processes; i++)

@@ -19,8 +19,8 @@
  * (a nested call, or contents too big for the ring), its state becomes DETACHED and a ZC_R_LEAVE record with the same `seq`
  * follows later. The reader may take an OPEN slot's ENTER part early (a call that lasts) but not step over it.
  *
- * A process whose socket was closed by the program connects again: a second zc_hello of a pid that is known and alive
- * continues that process.
+ * A process whose socket was closed by the program connects again and says so (`again`): it continues the one that is known.
+ * A hello of a known pid that does not say so comes from a program that took its place by exec.
  *
  * Order. Calls are ordered by t_enter (ticks of the time-stamp counter; when that cannot be trusted, nanoseconds of
  * CLOCK_MONOTONIC made strictly increasing within the process, so that a reader may use that clock as its time T). The reader may emit a call once no ring can still bring an earlier one: for each ring the bound is its next
@@ -59,6 +59,7 @@ typedef struct zc_hello {
     int32_t pid, parent_pid;
     uint32_t order;          /* 0: ticks are the TSC, 1: ticks are strictly increasing CLOCK_MONOTONIC nanoseconds */
     uint32_t forked;         /* child of a recorded process by fork without exec */
+    uint32_t again, pad;     /* the same program had said hello before */
     uint64_t ticks, monotonic_ns, realtime_ns; /* read together */
     uint64_t build_hash;     /* zc_table_hash: recorder and layer must agree */
 } zc_hello;

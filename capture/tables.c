@@ -22,7 +22,8 @@ _Atomic(zc_fn) zc_next[1024];
 typedef struct variant {
     zc_fn next;
     uint32_t func, flags;
-    uintptr_t text, text_end; /* INTERNAL only if called from here */
+    uintptr_t text, text_end; /* INTERNAL if called from here ... */
+    _Atomic bool fresh;       /* ... or for the first time: the loader's tracing layer may stand in between */
 } variant;
 
 static variant variants[MAX_VARIANTS + 1]; /* 0 is not used */
@@ -72,11 +73,14 @@ static uint32_t variant_of_thunk(const void *p)
 
 ZC_COLD zc_fn zc_take_variant(uint32_t *flags, void *return_address)
 {
-    const variant *const v = &variants[zc_self.variant];
+    variant *const v = &variants[zc_self.variant];
     zc_self.variant = 0;
     *flags = v->flags;
-    if ((*flags & ZC_SF_INTERNAL) && ((uintptr_t)return_address < v->text || (uintptr_t)return_address >= v->text_end))
-        *flags &= ~(uint32_t)ZC_SF_INTERNAL;
+    if (*flags & ZC_SF_INTERNAL) {
+        const bool first = atomic_exchange_explicit(&v->fresh, false, memory_order_relaxed);
+        if (!first && ((uintptr_t)return_address < v->text || (uintptr_t)return_address >= v->text_end))
+            *flags &= ~(uint32_t)ZC_SF_INTERNAL;
+    }
     return v->next;
 }
 
@@ -87,10 +91,12 @@ static void *make_variant(uint32_t func, zc_fn next, uint32_t flags, uintptr_t t
     zc_lock_take(&variants_lock);
     const uint32_t n = atomic_load(&n_variants);
     for (uint32_t i = 1; i <= n && address == NULL; i++)
-        if (variants[i].func == func && variants[i].next == next && variants[i].flags == flags && variants[i].text == text)
+        if (variants[i].func == func && variants[i].next == next && variants[i].flags == flags && variants[i].text == text) {
+            atomic_store(&variants[i].fresh, true);
             address = thunk_of(i);
+        }
     if (address == NULL && n < MAX_VARIANTS && thunk_of(n + 1) != NULL) {
-        variants[n + 1] = (variant){next, func, flags, text, text_end};
+        variants[n + 1] = (variant){next, func, flags, text, text_end, true};
         zc_variant_target[n + 1] = zc_wrappers[func];
         atomic_store(&n_variants, n + 1);
         address = thunk_of(n + 1);

@@ -39,7 +39,7 @@ static bool names_object(const char *line, const char *object)
 {
     const size_t n = strlen(object);
     for (const char *p = line; (p = strstr(p, object)) != NULL; p += n) {
-        const bool begins = p == line || strchr("=,{[( >", p[-1]) != NULL;
+        const bool begins = p == line || strchr("=,{[( >\"", p[-1]) != NULL;
         if (begins && (p[n] < '0' || p[n] > '9'))
             return true;
     }
