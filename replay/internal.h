@@ -174,6 +174,7 @@ struct zr_plan {
 typedef struct zr_seg {
     uint64_t start, end;
     uint8_t *live;
+    bool merged;             /* of pieces that overlap: they keep their alignment */
 } zr_seg;
 
 /* One call while it is read. Pieces have their bytes. */

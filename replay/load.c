@@ -184,12 +184,11 @@ static int read_calls(loader *l, zt_error *error)
     for (;;) {
         const zt_call *from;
         const int got = zt_trace_next(l->trace, &from);
-        if (got == ZT_END)
+        if (got == ZT_END || (got != ZT_OK && l->plan->n_calls > 0)) /* what is readable of a damaged trace; its health says so */
             break;
         if (got != ZT_OK) {
             error->status = got;
-            snprintf(error->text, sizeof(error->text), "the trace cannot be read on behind call #%llu",
-                     l->plan->n_calls ? (unsigned long long)l->plan->calls[l->plan->n_calls - 1].number : 0ull);
+            snprintf(error->text, sizeof(error->text), "no call of the trace can be read");
             return got;
         }
         status = leave_until(l, from->enter_ns);

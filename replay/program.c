@@ -325,7 +325,7 @@ static int make_memory(builder *b)
     if (raw->segs == NULL)
         return -ZT_E_MEMORY;
     for (size_t i = 0; i < b->n_targets; i++)
-        raw->segs[n++] = (zr_seg){b->targets[i].addr, b->targets[i].addr + b->targets[i].size, NULL};
+        raw->segs[n++] = (zr_seg){b->targets[i].addr, b->targets[i].addr + b->targets[i].size, NULL, false};
     for (size_t i = 0; i < b->n_slots; i++) {
         const slot *const s = &b->slots[i];
         if (s->kind != SLOT_OUTPUT)
@@ -334,13 +334,14 @@ static int make_memory(builder *b)
             why(b, "it has an output of %llu bytes", (unsigned long long)s->size);
             continue;
         }
-        raw->segs[n++] = (zr_seg){s->value, s->value + (s->size ? s->size : 1), NULL};
+        raw->segs[n++] = (zr_seg){s->value, s->value + (s->size ? s->size : 1), NULL, false};
     }
     if (n > 1)
         qsort(raw->segs, n, sizeof(*raw->segs), by_start);
     for (size_t i = 0; i < n; i++) {
         zr_seg *const last = raw->n_segs ? &raw->segs[raw->n_segs - 1] : NULL;
         if (last != NULL && raw->segs[i].start < last->end) {
+            last->merged |= raw->segs[i].start != last->start;
             if (raw->segs[i].end > last->end)
                 last->end = raw->segs[i].end;
         } else {
@@ -355,7 +356,7 @@ static int make_memory(builder *b)
         uint8_t *const room = zr_alloc(&b->plan->arena, size + 80); /* a gap behind: a driver may write a little too much */
         if (room == NULL)
             return -ZT_E_MEMORY;
-        seg->live = room + (seg->start & 7);
+        seg->live = room + (seg->merged ? seg->start & 7 : 0);
     }
     for (size_t i = 0; i < b->n_targets; i++)
         memcpy(seg_live(raw, b->targets[i].addr), b->targets[i].data, b->targets[i].size);
