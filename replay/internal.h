@@ -105,6 +105,7 @@ typedef struct zr_out {
     uint8_t kind;
     uint8_t created;    /* a new object, not one that was there */
     uint8_t vary;       /* never compared */
+    uint8_t clear;      /* lies where another call's output may be */
 } zr_out;
 
 typedef struct zr_data { /* contents */
@@ -157,6 +158,8 @@ struct zr_plan {
     size_t n_calls, room_calls;
     uint32_t *order;         /* for one thread */
     uint32_t n_threads;
+    uint8_t **scratch;       /* by thread */
+    size_t n_scratch, room_scratch;
     size_t *per_thread;      /* calls of each thread */
     uint32_t *thread_calls;  /* their indices, thread after thread */
     char *recorded_driver;   /* path or "" */
@@ -175,6 +178,7 @@ typedef struct zr_seg {
     uint64_t start, end;
     uint8_t *live;
     bool merged;             /* of pieces that overlap: they keep their alignment */
+    bool read;               /* the call reads it, too */
 } zr_seg;
 
 /* One call while it is read. Pieces have their bytes. */
@@ -244,6 +248,7 @@ typedef struct zr_run {
     zr_target target;
     pthread_mutex_t mutex;   /* report */
     atomic_bool stop;
+    unsigned spins;          /* of a thread that waits for another, before it sleeps */
 } zr_run;
 
 /* Loads the driver and makes the calls, in the child. */

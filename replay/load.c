@@ -167,10 +167,10 @@ static int enter(loader *l, const zt_call *from)
         call->why_not = "this zetrace does not know the function";
 
     int status = place_contents(plan, call, false) ? 0 : -ZT_E_MEMORY;
-    if (status == 0 && call->id != ZR_NONE && !(call->flags & ZR_SKIP))
-        status = zr_program_enter(plan, raw);
     if (status == 0 && !zr_orderer_enter(l->orderer, plan, raw, from->thread))
         status = -ZT_E_LIMIT;
+    if (status == 0 && call->id != ZR_NONE && !(call->flags & ZR_SKIP))
+        status = zr_program_enter(plan, raw);
     if (!from->returned) {
         if (plan->pending++ == 0)
             plan->first_pending = (zr_call *)(uintptr_t)(raw->index + 1); /* an index until the calls have their place */
@@ -321,6 +321,7 @@ void zr_plan_free(zr_plan *plan)
     free(plan->recorded_driver);
     free(plan->calls);
     free(plan->order);
+    free(plan->scratch);
     free(plan->per_thread);
     free(plan->thread_calls);
     free(plan);

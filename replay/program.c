@@ -317,6 +317,36 @@ static void *seg_live(const zr_raw *raw, uint64_t addr)
     return NULL;
 }
 
+#ifdef __SANITIZE_ADDRESS__
+#define SCRATCH 0 /* outputs each have their own memory, so that the sanitizer sees where they end */
+#else
+#define SCRATCH 4096
+#endif
+
+/*
+ * Room for what a call only writes, and what nobody reads once it has been compared: the same for all calls of a thread, since
+ * fresh memory costs a page fault every few calls. @return NULL if it has to have its own.
+ */
+static uint8_t *scratch(builder *b, size_t *used, uint64_t size)
+{
+    zr_plan *const plan = b->plan;
+    const int kind = b->call->func->kind;
+    const uint32_t thread = b->call->thread;
+    if (size > SCRATCH || *used + size + 80 > SCRATCH || (kind != ZT_K_GET && kind != ZT_K_CREATE && kind != ZT_K_ALLOC))
+        return NULL;
+    while (plan->n_scratch <= thread) {
+        if (!zr_grow((void **)&plan->scratch, plan->n_scratch, &plan->room_scratch, sizeof(*plan->scratch)))
+            return NULL;
+        plan->scratch[plan->n_scratch++] = zr_alloc(&plan->arena, SCRATCH + 64);
+    }
+    uint8_t *const at = plan->scratch[thread];
+    if (at == NULL)
+        return NULL;
+    const size_t offset = *used;
+    *used += (size + 80) & ~63ull;
+    return at + offset;
+}
+
 static int make_memory(builder *b)
 {
     size_t n = 0;
@@ -325,7 +355,7 @@ static int make_memory(builder *b)
     if (raw->segs == NULL)
         return -ZT_E_MEMORY;
     for (size_t i = 0; i < b->n_targets; i++)
-        raw->segs[n++] = (zr_seg){b->targets[i].addr, b->targets[i].addr + b->targets[i].size, NULL, false};
+        raw->segs[n++] = (zr_seg){b->targets[i].addr, b->targets[i].addr + b->targets[i].size, NULL, false, true};
     for (size_t i = 0; i < b->n_slots; i++) {
         const slot *const s = &b->slots[i];
         if (s->kind != SLOT_OUTPUT)
@@ -334,7 +364,7 @@ static int make_memory(builder *b)
             why(b, "it has an output of %llu bytes", (unsigned long long)s->size);
             continue;
         }
-        raw->segs[n++] = (zr_seg){s->value, s->value + (s->size ? s->size : 1), NULL, false};
+        raw->segs[n++] = (zr_seg){s->value, s->value + (s->size ? s->size : 1), NULL, false, false};
     }
     if (n > 1)
         qsort(raw->segs, n, sizeof(*raw->segs), by_start);
@@ -342,18 +372,22 @@ static int make_memory(builder *b)
         zr_seg *const last = raw->n_segs ? &raw->segs[raw->n_segs - 1] : NULL;
         if (last != NULL && raw->segs[i].start < last->end) {
             last->merged |= raw->segs[i].start != last->start;
+            last->read |= raw->segs[i].read;
             if (raw->segs[i].end > last->end)
                 last->end = raw->segs[i].end;
         } else {
             raw->segs[raw->n_segs++] = raw->segs[i];
         }
     }
+    size_t used = 0;
     for (size_t i = 0; i < raw->n_segs; i++) {
         zr_seg *const seg = &raw->segs[i];
         const uint64_t size = seg->end - seg->start;
         if (size > MAX_OUTPUT * 4)
             return -ZT_E_LIMIT;
-        uint8_t *const room = zr_alloc(&b->plan->arena, size + 80); /* a gap behind: a driver may write a little too much */
+        uint8_t *room = seg->read ? NULL : scratch(b, &used, size);
+        if (room == NULL)
+            room = zr_alloc(&b->plan->arena, size + 80); /* a gap behind: a driver may write a little too much */
         if (room == NULL)
             return -ZT_E_MEMORY;
         seg->live = room + (seg->merged ? seg->start & 7 : 0);
@@ -549,6 +583,8 @@ static bool add_out(builder *b, const zt_node *node, zr_out out)
         return true; /* the driver's own memory */
     if (!zr_grow((void **)&b->list, b->n_list, &b->room_list, sizeof(*b->list)))
         return false;
+    const uint8_t *const shared = b->call->thread < b->plan->n_scratch ? b->plan->scratch[b->call->thread] : NULL;
+    out.clear = out.kind <= ZR_OUT_MEM && shared != NULL && (uint8_t *)out.live >= shared && (uint8_t *)out.live < shared + SCRATCH;
     out.field = node->field;
     out.type = node->type;
     out.recorded = node->data;

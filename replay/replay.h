@@ -75,7 +75,7 @@ typedef struct zr_plan zr_plan;
 
 /*
  * Reads the trace from its present position to its end. The plan keeps no pointer into `trace` but for the API table
- * of functions this build does not know: close the plan first. Memory grows with the trace: about 300 bytes a call.
+ * of functions this build does not know: close the plan first. Memory grows with the trace: 400 to 700 bytes a call, and its contents.
  */
 int zr_plan_make(zr_plan **out, zt_trace *trace, zt_error *error);
 void zr_plan_free(zr_plan *plan);

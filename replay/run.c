@@ -70,15 +70,15 @@ static void pause_between(unsigned round)
 }
 
 /* A wait or query. */
-static int64_t ask(zr_run *run, const zr_call *call, void *fn)
+static int64_t ask(zr_run *run, const zr_call *call, void *fn, uint64_t *words)
 {
     const zr_thunk thunk = zr_thunks[call->id];
     const uint64_t limit = run->options->timeout_ns;
-    uint64_t *const timeout = call->timeout_word < 0 ? NULL : &call->words[call->timeout_word];
+    uint64_t *const timeout = call->timeout_word < 0 ? NULL : &words[call->timeout_word];
     const uint64_t recorded = timeout ? *timeout : 0;
     if (timeout != NULL && recorded > limit)
         *timeout = limit;
-    int64_t result = thunk(fn, call->words);
+    int64_t result = thunk(fn, words);
     if (call->result == ZR_SUCCESS && result == ZR_NOT_READY) {
         const uint64_t deadline = now_ns() + (recorded > limit ? 0 : limit);
         for (unsigned round = 0; result == ZR_NOT_READY && !atomic_load_explicit(&run->stop, memory_order_relaxed); round++) {
@@ -93,32 +93,40 @@ static int64_t ask(zr_run *run, const zr_call *call, void *fn)
             if (timeout == NULL || recorded == 0)
                 pause_between(round);
             atomic_fetch_add_explicit(&run->shared->progress, 1, memory_order_relaxed);
-            result = thunk(fn, call->words);
+            result = thunk(fn, words);
         }
     }
-    if (timeout != NULL)
-        *timeout = recorded;
     return result;
 }
 
-/* @return false if something the call needs is not there. */
-static bool apply_fixes(zr_run *run, const zr_call *call)
+/*
+ * The call's words with what only the replay knows. The plan's pages are shared with the parent until they are written, and a
+ * fault costs more than a call: so words are filled in on the stack, and argument memory only where it changes.
+ * @return false if something the call needs is not there.
+ */
+static bool apply_fixes(const zr_run *run, const zr_call *call, uint64_t *words)
 {
     const zr_objects *const o = &run->plan->objects;
+    const size_t size = call->func->n_words * sizeof(*words);
+    memcpy(words, call->words, size);
     for (uint32_t i = 0; i < call->n_fixes; i++) {
         const zr_fix *const fix = &call->fixes[i];
-        uint64_t live;
-        if (fix->kind == ZR_FIX_OBJECT) {
+        uint64_t live, now;
+        if (fix->kind == ZR_FIX_OBJECT)
             live = o->objects[fix->index].live;
-            if (live == 0)
-                return false;
-        } else {
+        else
             live = o->mems[fix->index].live;
-            if (live == 0)
-                return false;
-            live += fix->offset;
+        if (live == 0)
+            return false;
+        live += fix->offset;
+        const uintptr_t at = (uintptr_t)fix->where - (uintptr_t)call->words;
+        if (at < size) {
+            memcpy((uint8_t *)words + at, &live, 8);
+            continue;
         }
-        memcpy(fix->where, &live, 8);
+        memcpy(&now, fix->where, 8);
+        if (now != live)
+            memcpy(fix->where, &live, 8);
     }
     return true;
 }
@@ -223,7 +231,8 @@ static void make_call(zr_run *run, const zr_call *call)
                 call->func->name, run->target.path);
         return;
     }
-    if (!apply_fixes(run, call)) {
+    uint64_t words[256];
+    if (!apply_fixes(run, call, words)) {
         if (run->report->mismatches == 0 && run->options->verify != ZR_VERIFY_NONE && !(call->flags & (ZR_FAILED | ZR_QUIET)))
             zr_stop(run, ZR_CANNOT, "call #%llu %s needs an object that no call before it has made here", (unsigned long long)call->number,
                     call->func->name);
@@ -233,16 +242,19 @@ static void make_call(zr_run *run, const zr_call *call)
     }
     if (call->n_data > 0)
         write_contents(run, call);
+    for (uint32_t i = 0; i < call->n_outs; i++)
+        if (call->outs[i].clear)
+            memset(call->outs[i].live, 0, 8);
     atomic_store_explicit(&run->shared->current, (uint_fast32_t)(call - run->plan->calls), memory_order_relaxed);
     atomic_fetch_add_explicit(&run->shared->progress, 1, memory_order_relaxed);
     int64_t result = UNSUPPORTED_FEATURE;
     if (fn != NULL) {
         if (call->func->kind == ZT_K_SYNC || call->func->kind == ZT_K_QUERY)
-            result = ask(run, call, fn);
+            result = ask(run, call, fn, words);
         else if (run->options->serialize != ZR_SERIALIZE_NONE)
-            result = zr_serialized(run, call, fn);
+            result = zr_serialized(run, call, fn, words);
         else
-            result = zr_thunks[call->id](fn, call->words);
+            result = zr_thunks[call->id](fn, words);
     }
     if (atomic_load_explicit(&run->stop, memory_order_relaxed))
         return;
@@ -262,13 +274,14 @@ static void make_crash(zr_run *run)
     if (call == NULL || call->why_not != NULL || atomic_load(&run->stop) || (run->options->to != 0 && call->number > run->options->to))
         return;
     void *const fn = zr_target_function(&run->target, call->id);
-    if (fn == NULL || !apply_fixes(run, call))
+    uint64_t words[256];
+    if (fn == NULL || !apply_fixes(run, call, words))
         return;
     write_contents(run, call);
     atomic_store(&run->shared->current, (uint_fast32_t)(call - run->plan->calls));
     atomic_store(&run->shared->crashing, 1);
     atomic_fetch_add(&run->shared->progress, 1);
-    const int64_t result = zr_thunks[call->id](fn, call->words);
+    const int64_t result = zr_thunks[call->id](fn, words);
     atomic_store(&run->shared->crashing, 0);
     /* no difference: it may have died of the program's own pointer, and the replay's are always good */
     snprintf(run->report->pending_result, sizeof(run->report->pending_result), "%s", zt_result_name(result));
@@ -298,7 +311,7 @@ static bool wait_for(zr_run *run, lane *other, unsigned count)
     for (unsigned spin = 0; (done = atomic_load_explicit(&other->done, memory_order_acquire)) < count; spin++) {
         if (atomic_load_explicit(&run->stop, memory_order_relaxed))
             return false;
-        if (spin < 200) {
+        if (spin < run->spins) {
             __builtin_ia32_pause();
             continue;
         }
@@ -338,6 +351,8 @@ static void run_threads(zr_run *run)
     memset(lanes, 0, plan->n_threads * sizeof(*lanes));
     size_t at = 0;
     uint32_t started = 0;
+    /* a hand-over takes less than a sleep, if there is a processor for each */
+    run->spins = sysconf(_SC_NPROCESSORS_ONLN) >= (long)plan->n_threads ? 20000 : 200;
     for (uint32_t i = 0; i < plan->n_threads; i++) {
         lanes[i].run = run;
         lanes[i].all = lanes;

@@ -164,8 +164,9 @@ static void keep_book(zr_run *run, const zr_call *call)
     }
 }
 
-int64_t zr_serialized(zr_run *run, const zr_call *call, void *fn)
+int64_t zr_serialized(zr_run *run, const zr_call *call, void *fn, const uint64_t *words)
 {
+    memcpy(call->words, words, call->func->n_words * 8u); /* later calls look them up */
     const int kind = call->func->kind, how = run->options->serialize;
     uint32_t object = ZR_NONE;
     if (kind == ZT_K_EXECUTE) {
