@@ -26,6 +26,7 @@
 
 #define ZC_INLINE_WAITS 64u /* wait lists up to this length are copied by the wrapper itself */
 #define ZC_ALLOC_CACHE 4u
+#define ZC_SCRATCH (64u << 10)
 
 enum zc_memory_mode { ZC_MEMORY_NONE, ZC_MEMORY_INPUTS, ZC_MEMORY_FULL };
 
@@ -61,11 +62,9 @@ typedef struct zc_thread {
     /* pieces of the call that is being entered or left */
     char *stage;
     uint32_t staged, stage_size;
+    uint8_t *scratch; /* ZC_SCRATCH bytes, made when first needed */
 
     zc_range_cache cache[ZC_ALLOC_CACHE];
-    uint64_t list_handle, list_generation;
-    struct zc_list *list;
-
     struct zc_thread *next;
     int32_t tid;
 } zc_thread;
@@ -248,7 +247,8 @@ typedef struct zc_call {
         uint64_t addr, value;
     } before[4]; /* counts as of ENTER */
     /* contents */
-    uint32_t op; /* place of the appended command in its list, plus one */
+    uint32_t op;     /* place of the appended command in its list, plus one */
+    uint64_t submit; /* number of the submit this call made, 0: none */
 } zc_call;
 
 /* ------------------------------------------------------------------------------------------------------ general path */

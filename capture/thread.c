@@ -56,6 +56,8 @@ static void thread_ends(void *value)
         unmap_ring(t);
     }
     zc_unmap(t->stage, t->stage_size);
+    if (t->scratch != NULL)
+        zc_unmap(t->scratch, ZC_SCRATCH);
     zc_unmap(t, sizeof(*t));
     errno = saved;
 }

@@ -118,7 +118,8 @@ enum zt_func_flags {
     ZT_F_ONE_THREAD = 1 << 2,    /* "must not be called from simultaneous threads with the same handle" */
     ZT_F_EXTENSION = 1 << 3,     /* name ends in Exp/Ext or first seen after 1.0 as an extension: may be got by name */
     ZT_F_CALLBACK = 1 << 4,      /* takes a callback or user data: not replayable as it is */
-    ZT_F_OS_RESOURCE = 1 << 5    /* fds, pids or IPC handles in its arguments */
+    ZT_F_OS_RESOURCE = 1 << 5,   /* fds, pids or IPC handles in its arguments */
+    ZT_F_BARRIER = 1 << 6        /* appended without wait events, it orders everything before it on its queue */
 };
 
 typedef struct zt_field {

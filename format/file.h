@@ -15,7 +15,9 @@
 #define ZT_BLOB_PART (1u << 20)
 #define ZT_MAX_RAW (64u << 20)     /* of one chunk: more is not believed */
 #define ZT_MAX_CALLS 8192u
-#define ZT_INLINE_PIECE (64u << 10)
+#define ZT_INLINE_PIECE (64u << 10)  /* argument memory above that becomes a blob */
+#define ZT_INLINE_CONTENT (4u << 10) /* contents likewise: they repeat more often */
+#define ZT_INLINE_CALL (1u << 20)    /* of one call together */
 
 enum zt_chunk_kind { ZT_CHUNK_SESSION = 1, ZT_CHUNK_API, ZT_CHUNK_CALLS, ZT_CHUNK_BLOB, ZT_CHUNK_LOST, ZT_CHUNK_ENDING };
 

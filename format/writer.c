@@ -313,12 +313,21 @@ int zt_writer_blob(zt_writer *w, const void *data, uint64_t len, zt_hash *hash)
     return w->failed;
 }
 
+/* Whether bytes may stand in the call chunk itself; `left` is what the call may still put there. */
+static bool stays_inline(uint64_t len, uint64_t limit, uint64_t *left)
+{
+    if (len > limit || len > *left)
+        return false;
+    *left -= len;
+    return true;
+}
+
 /* Replaces big pieces and contents by blobs, in copies of the lists. */
-static zt_piece *with_blobs(zt_writer *w, const zt_piece *pieces, uint32_t n)
+static zt_piece *with_blobs(zt_writer *w, const zt_piece *pieces, uint32_t n, uint64_t *left)
 {
     zt_piece *copy = NULL;
     for (uint32_t i = 0; i < n; i++) {
-        if (pieces[i].data == NULL || pieces[i].len <= ZT_INLINE_PIECE)
+        if (pieces[i].data == NULL || stays_inline(pieces[i].len, ZT_INLINE_PIECE, left))
             continue;
         if (copy == NULL) {
             copy = malloc(n * sizeof(*copy));
@@ -333,14 +342,14 @@ static zt_piece *with_blobs(zt_writer *w, const zt_piece *pieces, uint32_t n)
     return copy;
 }
 
-static zt_content *contents_with_blobs(zt_writer *w, const zt_content *contents, uint32_t n)
+static zt_content *contents_with_blobs(zt_writer *w, const zt_content *contents, uint32_t n, uint64_t *left)
 {
     zt_content *const copy = malloc(n * sizeof(*copy));
     for (uint32_t i = 0; copy != NULL && i < n; i++) {
         copy[i] = contents[i];
         if (copy[i].data == NULL)
             continue;
-        if (copy[i].len > ZT_INLINE_PIECE) {
+        if (!stays_inline(copy[i].len, ZT_INLINE_CONTENT, left)) {
             zt_writer_blob(w, copy[i].data, copy[i].len, &copy[i].hash);
             copy[i].data = NULL;
         } else if (copy[i].hash.lo == 0 && copy[i].hash.hi == 0) {
@@ -359,10 +368,11 @@ typedef struct replaced {
 
 static const zt_call *replace_big(zt_writer *w, const zt_call *call, replaced *r)
 {
+    uint64_t left = ZT_INLINE_CALL;
     *r = (replaced){.call = *call};
-    r->in = with_blobs(w, call->in, call->n_in);
-    r->out = with_blobs(w, call->out, call->n_out);
-    r->contents = call->n_contents ? contents_with_blobs(w, call->contents, call->n_contents) : NULL;
+    r->in = with_blobs(w, call->in, call->n_in, &left);
+    r->out = with_blobs(w, call->out, call->n_out, &left);
+    r->contents = call->n_contents ? contents_with_blobs(w, call->contents, call->n_contents, &left) : NULL;
     if (r->in)
         r->call.in = r->in;
     if (r->out)
@@ -374,13 +384,14 @@ static const zt_call *replace_big(zt_writer *w, const zt_call *call, replaced *r
 
 static bool needs_care(const zt_call *call)
 {
+    uint64_t left = ZT_INLINE_CALL;
     if (call->n_contents > 0)
         return true;
     for (uint32_t i = 0; i < call->n_in; i++)
-        if (call->in[i].len > ZT_INLINE_PIECE)
+        if (!stays_inline(call->in[i].len, ZT_INLINE_PIECE, &left))
             return true;
     for (uint32_t i = 0; i < call->n_out; i++)
-        if (call->out[i].len > ZT_INLINE_PIECE)
+        if (!stays_inline(call->out[i].len, ZT_INLINE_PIECE, &left))
             return true;
     return false;
 }

@@ -4,7 +4,7 @@
 A line of notes/*.notes is `TARGET WORD...`. TARGET is FUNCTION, FUNCTION.PARAMETER or STRUCT.MEMBER. Words:
   for parameters and members: address opaque string value one pnext on-error optional  blob=EXPR array=EXPR  inner=string|one|address|blob:EXPR
                               access=r|w|rw extent=EXPR  dir=in|out|inout  role=ROLE  note=WORDS_WITH_UNDERSCORES
-  for functions: kind=KIND  immediate  callback  os
+  for functions: kind=KIND  immediate  callback  os  barrier
 EXPR: 12  count  count*12  *pCount  *pSize*4  @pCount (the function's)  desc->member  sizes[]  strlen  lookup
       region(pRegion,pitch,slicePitch)
 """
@@ -102,7 +102,7 @@ class Annotations:
             if word.startswith("kind="):
                 kind = word[5:]
             else:
-                flags.add({"immediate": "IMMEDIATE", "callback": "CALLBACK", "os": "OS_RESOURCE"}[word])
+                flags.add({"immediate": "IMMEDIATE", "callback": "CALLBACK", "os": "OS_RESOURCE", "barrier": "BARRIER"}[word])
         for p in func.params:
             self.fields[p] = self.field(f"{func.name}.{p.name}", p, func.params, (func, kind))
         return kind, flags
