@@ -139,11 +139,11 @@ static void set_environment(const zc_recorder *r)
         setenv("ZE_ENABLE_ALT_DRIVERS", o->driver, 1);
     if (o->schedule != NULL)
         setenv("ZE_SOFT_SCHEDULE", o->schedule, 1);
+    set_path(ZC_ENV_LAYER, o->library_folder, "libzetrace-layer.so");
     if (strcmp(o->attach, "driver") == 0) {
         proxy_drivers(r);
         return;
     }
-    set_path(ZC_ENV_LAYER, o->library_folder, "libzetrace-layer.so");
     const char *const validation = getenv("ZE_ENABLE_VALIDATION_LAYER"), *const loader_folder = getenv("ZEL_LIBRARY_PATH");
     if (validation != NULL && strcmp(validation, "1") == 0)
         find_real_validation_layer(loader_folder && *loader_folder ? loader_folder : NULL);

@@ -47,6 +47,13 @@ class Clients(harness.Case):
                 self.assertEqual(by_name["zeContextCreate"], 2)
                 self.assertEqual(info["functions"]["zeContextCreate"], 2)
 
+    def test_attach_driver(self):
+        for name, args in LOADER_CLIENTS.items():
+            with self.subTest(name):
+                self.check(name, *args, options=["--attach=driver"])
+        self.record(app("evict"), options=["--attach=driver", "--schedule=lazy"], status=1)
+        self.assertEqual(harness.zetrace("replay", "t.zetrace").returncode, 0)
+
     def test_validation_layer_asked_for_by_the_user(self):
         r = harness.zetrace("record", "-f", "-o", "t.zetrace", "--driver=soft", "--", app("client_linked"), "count",
                             env={"ZE_ENABLE_VALIDATION_LAYER": "1", "ZE_ENABLE_PARAMETER_VALIDATION": "1"})

@@ -1,0 +1,6 @@
+zt_generate(proxy proxy_getters.c)
+add_library(zetrace-proxy SHARED proxy.c ${CMAKE_BINARY_DIR}/gen/proxy_getters.c)
+target_include_directories(zetrace-proxy PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(zetrace-proxy PRIVATE zt_l0 Threads::Threads ${CMAKE_DL_LIBS})
+target_link_options(zetrace-proxy PRIVATE -Wl,-Bsymbolic -Wl,-z,defs)
+install(TARGETS zetrace-proxy LIBRARY DESTINATION ${ZETRACE_PRIVATE_LIBDIR})
