@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A replay runs in a process of its own: the driver may crash or hang there, and its address space is fresh for each round. */
+/* A replay runs in a process of its own: the driver may crash or hang there, and its address space is fresh for each
+ * round. */
 #include "internal.h"
 
 #include <errno.h>
@@ -67,7 +68,8 @@ static bool watch(zr_shared *shared, int done, pid_t pid, uint64_t limit)
 static void ended_early(zr_plan *plan, zr_shared *shared, zr_report *report, int status, bool hung, uint64_t limit)
 {
     const uint32_t index = (uint32_t)atomic_load(&shared->current);
-    const zr_call *const call = index < plan->n_calls && atomic_load(&shared->progress) > 0 ? &plan->calls[index] : NULL;
+    const zr_call *const call =
+        index < plan->n_calls && atomic_load(&shared->progress) > 0 ? &plan->calls[index] : NULL;
     if (atomic_load(&shared->crashing) && !hung && call != NULL) {
         report->verdict = report->mismatches ? ZR_DIFFERS : ZR_SAME;
         report->failed_call = call->number;
@@ -79,17 +81,19 @@ static void ended_early(zr_plan *plan, zr_shared *shared, zr_report *report, int
     if (hung)
         snprintf(how, sizeof(how), "within %.3g s", (double)limit / 1e9);
     else if (WIFSIGNALED(status))
-        snprintf(how, sizeof(how), "the driver ended the replay with signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        snprintf(how, sizeof(how), "the driver ended the replay with signal %d, %s", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
     else
         snprintf(how, sizeof(how), "the driver ended the replay with exit status %d", WEXITSTATUS(status));
     if (call == NULL) {
         report->verdict = ZR_CANNOT;
-        snprintf(report->message, sizeof(report->message), "the driver %s could not be loaded: %s", report->driver, how);
+        snprintf(report->message, sizeof(report->message), "the driver %s could not be loaded: %s", report->driver,
+                 how);
         return;
     }
     report->verdict = ZR_DIFFERS;
-    snprintf(report->message, sizeof(report->message), "call #%llu %s did not return%s%s", (unsigned long long)call->number,
-             call->func->name, hung ? " " : ": ", how);
+    snprintf(report->message, sizeof(report->message), "call #%llu %s did not return%s%s",
+             (unsigned long long)call->number, call->func->name, hung ? " " : ": ", how);
     if (report->mismatches++ == 0) {
         report->first = (zr_mismatch){.call = call->number, .what = ZR_W_FAULT};
         snprintf(report->first.function, sizeof(report->first.function), "%s", call->func->name);
@@ -99,7 +103,8 @@ static void ended_early(zr_plan *plan, zr_shared *shared, zr_report *report, int
     }
 }
 
-static bool one_round(zr_plan *plan, const zr_options *options, const zr_target *target, zr_shared *shared, zr_report *report)
+static bool one_round(zr_plan *plan, const zr_options *options, const zr_target *target, zr_shared *shared,
+                      zr_report *report)
 {
     int ends[2];
     memset(shared, 0, sizeof(*shared));
@@ -151,10 +156,12 @@ int zr_replay(zr_plan *plan, const zr_options *options, zr_report *report)
     if (options->dry_run) {
         for (size_t i = 0; i < plan->n_calls; i++) {
             const zr_call *const call = &plan->calls[i];
-            const bool made = !(call->flags & ZR_SKIP) && (call->flags & ZR_RETURNED) && (options->to == 0 || call->number <= options->to);
+            const bool made = !(call->flags & ZR_SKIP) && (call->flags & ZR_RETURNED) &&
+                              (options->to == 0 || call->number <= options->to);
             report->calls += made;
             report->not_made += !made;
-            if (made && call->why_not != NULL && !(call->flags & (ZR_FAILED | ZR_QUIET)) && report->verdict == ZR_SAME) {
+            if (made && call->why_not != NULL && !(call->flags & (ZR_FAILED | ZR_QUIET)) &&
+                report->verdict == ZR_SAME) {
                 report->verdict = ZR_CANNOT;
                 snprintf(report->message, sizeof(report->message), "call #%llu %s cannot be made again: %s",
                          (unsigned long long)call->number, call->func->name, call->why_not);

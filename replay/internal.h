@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The replayer from the inside. A plan is built by one thread in the parent; the child that runs it only fills live values. */
+/* The replayer from the inside. A plan is built by one thread in the parent; the child that runs it only fills live
+ * values. */
 #ifndef ZR_INTERNAL_H
 #define ZR_INTERNAL_H
 
@@ -10,8 +11,8 @@
 #include "replay.h"
 #include "replay_thunks.h"
 
-#define ZR_NONE UINT32_MAX
-#define ZR_SUCCESS 0
+#define ZR_NONE      UINT32_MAX
+#define ZR_SUCCESS   0
 #define ZR_NOT_READY 1
 
 /* ------------------------------------------------------------------------------------------------------------ arena */
@@ -20,7 +21,8 @@ typedef struct zr_arena {
     struct zr_block *blocks;
     size_t used, room;
 } zr_arena;
-/* Zeroed memory, aligned to 64 bytes if `size` >= 64, else to 8; lives as long as the arena. NULL when memory is out. */
+/* Zeroed memory, aligned to 64 bytes if `size` >= 64, else to 8; lives as long as the arena. NULL when memory is out.
+ */
 void *zr_alloc(zr_arena *arena, size_t size);
 void zr_arena_free(zr_arena *arena);
 /* Makes room for one more element of a growing array. @return false when memory is out. */
@@ -32,16 +34,16 @@ typedef struct zr_object {
     uint64_t recorded, live; /* handle; live is 0 until its creation has been replayed */
     uint16_t type;           /* base type, index into zt_types */
     uint8_t dead;
-    uint8_t immediate;       /* list */
+    uint8_t immediate; /* list */
     uint32_t generation;
-    uint64_t created;        /* call number */
+    uint64_t created; /* call number */
 } zr_object;
 
 typedef struct zr_mem {
     uint64_t recorded, live, size;
     uint32_t generation;
     uint8_t dead;
-    uint8_t inside;          /* part of an allocation or global of the driver's: no object of its own */
+    uint8_t inside; /* part of an allocation or global of the driver's: no object of its own */
     uint64_t created;
 } zr_mem;
 
@@ -53,16 +55,16 @@ typedef struct zr_span { /* pageable memory of the program that the device touch
 typedef struct zr_objects {
     zr_object *objects;
     size_t n_objects, room_objects;
-    uint32_t *slots;         /* hash: newest object of a handle value, by (value, base type) */
+    uint32_t *slots; /* hash: newest object of a handle value, by (value, base type) */
     size_t n_slots, used_slots;
-    uint32_t *generations;   /* by type */
+    uint32_t *generations; /* by type */
     zr_mem *mems;
     size_t n_mems, room_mems;
-    uint32_t *by_address;    /* mems that do not overlap, ascending */
+    uint32_t *by_address; /* mems that do not overlap, ascending */
     size_t n_by_address, room_by_address;
     zr_span *spans;
     size_t n_spans, room_spans;
-    bool soft;               /* recorded on libze_soft */
+    bool soft; /* recorded on libze_soft */
 } zr_objects;
 
 bool zr_objects_init(zr_objects *o);
@@ -87,8 +89,8 @@ enum zr_fix_kind { ZR_FIX_OBJECT, ZR_FIX_MEM };
 /* A value that is known only when an earlier call has been replayed. */
 typedef struct zr_fix {
     uint64_t *where;
-    uint64_t offset;    /* ZR_FIX_MEM: from the allocation's start */
-    uint32_t index;     /* object or mem */
+    uint64_t offset; /* ZR_FIX_MEM: from the allocation's start */
+    uint32_t index;  /* object or mem */
     uint8_t kind;
 } zr_fix;
 
@@ -100,20 +102,20 @@ typedef struct zr_out {
     void *live;
     const void *recorded;
     uint64_t size;
-    uint32_t index;     /* object or mem */
+    uint32_t index; /* object or mem */
     uint32_t element;
     uint8_t kind;
-    uint8_t created;    /* a new object, not one that was there */
-    uint8_t vary;       /* never compared */
-    uint8_t clear;      /* lies where another call's output may be */
+    uint8_t created; /* a new object, not one that was there */
+    uint8_t vary;    /* never compared */
+    uint8_t clear;   /* lies where another call's output may be */
 } zr_out;
 
 typedef struct zr_data { /* contents */
     uint64_t addr, len;
-    const void *bytes;  /* NULL: only the hash is known */
+    const void *bytes; /* NULL: only the hash is known */
     zt_hash hash;
-    void *live;         /* pageable memory */
-    uint32_t mem;       /* else this allocation */
+    void *live;   /* pageable memory */
+    uint32_t mem; /* else this allocation */
     uint8_t readback;
 } zr_data;
 
@@ -123,12 +125,12 @@ typedef struct zr_dep { /* thread must have finished that many calls first */
 
 enum zr_call_flags {
     ZR_RETURNED = 1,
-    ZR_SKIP = 2,        /* internal or nested: not made */
-    ZR_QUIET = 4,       /* made, not compared (loader's own) */
-    ZR_LATE = 8,        /* takes effect at its end: a wait, or a call that needed another thread's help */
+    ZR_SKIP = 2,  /* internal or nested: not made */
+    ZR_QUIET = 4, /* made, not compared (loader's own) */
+    ZR_LATE = 8,  /* takes effect at its end: a wait, or a call that needed another thread's help */
     ZR_HANDLE_RESULT = 16,
     ZR_CALLBACKS = 32,
-    ZR_FAILED = 64      /* its result is an error */
+    ZR_FAILED = 64 /* its result is an error */
 };
 
 typedef struct zr_call {
@@ -137,60 +139,60 @@ typedef struct zr_call {
     uint64_t *words;
     int64_t result;
     uint64_t enter_ns, leave_ns;
-    const char *why_not;     /* why it can't be rebuilt, NULL if it can */
+    const char *why_not; /* why it can't be rebuilt, NULL if it can */
     zr_fix *fixes;
     zr_out *outs;
     zr_data *data;
     zr_dep *deps;
     uint32_t n_fixes, n_outs, n_data, n_deps;
-    uint32_t id;             /* of the function */
-    uint32_t thread;         /* from 0 */
-    uint32_t self;           /* object of the first handle parameter, ZR_NONE */
-    uint32_t result_object;  /* ZR_HANDLE_RESULT */
+    uint32_t id;            /* of the function */
+    uint32_t thread;        /* from 0 */
+    uint32_t self;          /* object of the first handle parameter, ZR_NONE */
+    uint32_t result_object; /* ZR_HANDLE_RESULT */
     uint8_t flags;
-    int8_t timeout_word;     /* -1: none */
+    int8_t timeout_word; /* -1: none */
 } zr_call;
 
 struct zr_plan {
     zr_arena arena;
     zr_objects objects;
-    zr_call *calls;          /* in the order of ENTERs */
+    zr_call *calls; /* in the order of ENTERs */
     size_t n_calls, room_calls;
-    uint32_t *order;         /* for one thread */
+    uint32_t *order; /* for one thread */
     uint32_t n_threads;
-    uint8_t **scratch;       /* by thread */
+    uint8_t **scratch; /* by thread */
     size_t n_scratch, room_scratch;
-    size_t *per_thread;      /* calls of each thread */
-    uint32_t *thread_calls;  /* their indices, thread after thread */
-    char *recorded_driver;   /* path or "" */
+    size_t *per_thread;     /* calls of each thread */
+    uint32_t *thread_calls; /* their indices, thread after thread */
+    char *recorded_driver;  /* path or "" */
     bool recorded_soft;
-    bool recorded_failed;    /* some call failed for a fault of the device */
+    bool recorded_failed; /* some call failed for a fault of the device */
     zt_pair *environment;
     uint32_t n_environment;
     uint64_t callbacks;
-    uint64_t pending;        /* never returned */
+    uint64_t pending; /* never returned */
     zr_call *first_pending;
-    zr_call *crash;          /* the last of them, if the program died of it */
+    zr_call *crash; /* the last of them, if the program died of it */
 };
 
 /* Argument memory in the replay that stands for [start, end) of the program's. */
 typedef struct zr_seg {
     uint64_t start, end;
     uint8_t *live;
-    bool merged;             /* of pieces that overlap: they keep their alignment */
-    bool read;               /* the call reads it, too */
+    bool merged; /* of pieces that overlap: they keep their alignment */
+    bool read;   /* the call reads it, too */
 } zr_seg;
 
 /* One call while it is read. Pieces have their bytes. */
 typedef struct zr_raw {
-    size_t index;            /* into plan->calls */
-    uint64_t *words;         /* as recorded */
+    size_t index;    /* into plan->calls */
+    uint64_t *words; /* as recorded */
     zt_piece *in, *out;
     uint32_t n_in, n_out;
     zr_seg *segs;
     size_t n_segs;
-    uint64_t place;          /* event behind which one thread makes it, 0: its ENTER */
-    uint32_t position;       /* in its thread */
+    uint64_t place;    /* event behind which one thread makes it, 0: its ENTER */
+    uint32_t position; /* in its thread */
 } zr_raw;
 
 /* Builds the argument graph and what to fill in it, with the objects as of the call's ENTER. */
@@ -202,7 +204,8 @@ void zr_program_finish(zr_plan *plan);
 
 typedef struct zr_orderer zr_orderer;
 /*
- * Fixes the order, event by event: for one thread a line, for several what each call has to wait for. NULL: out of memory.
+ * Fixes the order, event by event: for one thread a line, for several what each call has to wait for. NULL: out of
+ * memory.
  */
 zr_orderer *zr_orderer_new(void);
 bool zr_orderer_enter(zr_orderer *orderer, zr_plan *plan, zr_raw *raw, uint32_t thread);
@@ -215,11 +218,11 @@ void zr_orderer_free(zr_orderer *orderer);
 
 typedef struct zr_target {
     void *library;
-    void **functions;        /* by function id */
-    uint64_t driver_handle;  /* for extension functions */
+    void **functions;       /* by function id */
+    uint64_t driver_handle; /* for extension functions */
     char path[512];
     char why[160];
-    bool soft, same;         /* same: the kind of driver the trace was made on */
+    bool soft, same; /* same: the kind of driver the trace was made on */
 } zr_target;
 
 /* Decides which driver, without loading it. @return false with a sentence in `message`. */
@@ -234,9 +237,9 @@ void *zr_target_function(zr_target *target, uint32_t id);
 /* Shared by child and parent. */
 typedef struct zr_shared {
     zr_report report;
-    atomic_uint_fast64_t progress;      /* goes up with each call begun or ended */
-    atomic_uint_fast32_t current;       /* index of the call begun last */
-    atomic_uint crashing;               /* the call in which the recorded program died is being made */
+    atomic_uint_fast64_t progress; /* goes up with each call begun or ended */
+    atomic_uint_fast32_t current;  /* index of the call begun last */
+    atomic_uint crashing;          /* the call in which the recorded program died is being made */
     atomic_uint finished;
 } zr_shared;
 
@@ -246,9 +249,9 @@ typedef struct zr_run {
     zr_shared *shared;
     zr_report *report;
     zr_target target;
-    pthread_mutex_t mutex;   /* report */
+    pthread_mutex_t mutex; /* report */
     atomic_bool stop;
-    unsigned spins;          /* of a thread that waits for another, before it sleeps */
+    unsigned spins; /* of a thread that waits for another, before it sleeps */
 } zr_run;
 
 /* Loads the driver and makes the calls, in the child. */

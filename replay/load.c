@@ -31,7 +31,9 @@ static bool copy_pieces(loader *l, const zt_piece *from, uint32_t n, zt_piece **
         zt_piece *const piece = &(*out)[i];
         *piece = from[i];
         uint64_t len = piece->len;
-        const void *const bytes = piece->lost ? NULL : piece->data ? piece->data : zt_trace_blob(l->trace, &piece->hash, &len);
+        const void *const bytes = piece->lost   ? NULL
+                                  : piece->data ? piece->data
+                                                : zt_trace_blob(l->trace, &piece->hash, &len);
         piece->data = NULL;
         piece->lost = bytes == NULL || len < piece->len;
         if (piece->lost)
@@ -59,7 +61,10 @@ static bool copy_contents(loader *l, const zt_call *from, zr_call *call)
                                   : content->data    ? content->data
                                                      : zt_trace_blob(l->trace, &content->hash, &len);
         zr_data *const data = &call->data[call->n_data++];
-        *data = (zr_data){.addr = content->addr, .len = content->len, .hash = content->hash, .mem = ZR_NONE,
+        *data = (zr_data){.addr = content->addr,
+                          .len = content->len,
+                          .hash = content->hash,
+                          .mem = ZR_NONE,
                           .readback = content->kind == ZT_C_READBACK};
         if (bytes != NULL && len >= content->len) {
             void *const copy = zr_alloc(&l->plan->arena, content->len);
@@ -134,7 +139,8 @@ static bool known(const zt_func *func)
 static int enter(loader *l, const zt_call *from)
 {
     zr_plan *const plan = l->plan;
-    if (plan->n_calls >= ZR_NONE - 1 || !zr_grow((void **)&plan->calls, plan->n_calls, &plan->room_calls, sizeof(*plan->calls)))
+    if (plan->n_calls >= ZR_NONE - 1 ||
+        !zr_grow((void **)&plan->calls, plan->n_calls, &plan->room_calls, sizeof(*plan->calls)))
         return -ZT_E_MEMORY;
     zr_raw *const raw = calloc(1, sizeof(*raw) + (from->func->n_words + 1u) * 8);
     if (raw == NULL || !zr_grow((void **)&l->open, l->n_open, &l->room_open, sizeof(*l->open))) {
@@ -143,8 +149,14 @@ static int enter(loader *l, const zt_call *from)
     }
     raw->index = plan->n_calls++;
     zr_call *const call = &plan->calls[raw->index];
-    *call = (zr_call){.number = from->number, .func = from->func, .result = from->result, .enter_ns = from->enter_ns,
-                      .leave_ns = from->leave_ns, .self = ZR_NONE, .result_object = ZR_NONE, .timeout_word = -1};
+    *call = (zr_call){.number = from->number,
+                      .func = from->func,
+                      .result = from->result,
+                      .enter_ns = from->enter_ns,
+                      .leave_ns = from->leave_ns,
+                      .self = ZR_NONE,
+                      .result_object = ZR_NONE,
+                      .timeout_word = -1};
     call->id = known(from->func) ? (uint32_t)(from->func - zt_funcs) : ZR_NONE;
     call->flags = (uint8_t)((from->returned ? ZR_RETURNED : 0) | (from->nested ? ZR_SKIP : 0));
     if (from->internal)
@@ -173,7 +185,8 @@ static int enter(loader *l, const zt_call *from)
         status = zr_program_enter(plan, raw);
     if (!from->returned) {
         if (plan->pending++ == 0)
-            plan->first_pending = (zr_call *)(uintptr_t)(raw->index + 1); /* an index until the calls have their place */
+            plan->first_pending =
+                (zr_call *)(uintptr_t)(raw->index + 1); /* an index until the calls have their place */
     }
     return status;
 }
@@ -184,7 +197,8 @@ static int read_calls(loader *l, zt_error *error)
     for (;;) {
         const zt_call *from;
         const int got = zt_trace_next(l->trace, &from);
-        if (got == ZT_END || (got != ZT_OK && l->plan->n_calls > 0)) /* what is readable of a damaged trace; its health says so */
+        if (got == ZT_END ||
+            (got != ZT_OK && l->plan->n_calls > 0)) /* what is readable of a damaged trace; its health says so */
             break;
         if (got != ZT_OK) {
             error->status = got;
@@ -280,7 +294,8 @@ int zr_plan_make(zr_plan **out, zt_trace *trace, zt_error *error)
     zr_plan *const plan = calloc(1, sizeof(*plan));
     loader l = {.plan = plan, .trace = trace, .orderer = zr_orderer_new()};
     int status = ZT_OK;
-    if (plan == NULL || l.orderer == NULL || !zr_objects_init(&plan->objects) || !read_session(plan, zt_trace_session(trace)))
+    if (plan == NULL || l.orderer == NULL || !zr_objects_init(&plan->objects) ||
+        !read_session(plan, zt_trace_session(trace)))
         status = out_of_memory(error);
     if (status == ZT_OK)
         status = read_calls(&l, error);

@@ -147,7 +147,8 @@ static void put(zr_objects *o, uint32_t index)
 
 uint32_t zr_object_add(zr_objects *o, uint16_t type, uint64_t handle, uint64_t call)
 {
-    if (o->n_objects >= ZR_NONE - 1 || !zr_grow((void **)&o->objects, o->n_objects, &o->room_objects, sizeof(*o->objects)))
+    if (o->n_objects >= ZR_NONE - 1 ||
+        !zr_grow((void **)&o->objects, o->n_objects, &o->room_objects, sizeof(*o->objects)))
         return ZR_NONE;
     if (o->used_slots * 2 >= o->n_slots) {
         uint32_t *const old = o->slots, *const bigger = malloc(o->n_slots * 2 * sizeof(*bigger));
@@ -164,7 +165,8 @@ uint32_t zr_object_add(zr_objects *o, uint16_t type, uint64_t handle, uint64_t c
         free(old);
     }
     const uint32_t index = (uint32_t)o->n_objects++;
-    o->objects[index] = (zr_object){.recorded = handle, .type = type, .generation = ++o->generations[type], .created = call};
+    o->objects[index] =
+        (zr_object){.recorded = handle, .type = type, .generation = ++o->generations[type], .created = call};
     put(o, index);
     return index;
 }
@@ -209,7 +211,10 @@ uint32_t zr_mem_add(zr_objects *o, uint64_t address, uint64_t size, uint64_t cal
     o->n_by_address = o->n_by_address - (end - at) + 1;
     const uint32_t index = (uint32_t)o->n_mems++;
     o->by_address[at] = index;
-    o->mems[index] = (zr_mem){.recorded = address, .size = size, .created = call, .inside = inside,
+    o->mems[index] = (zr_mem){.recorded = address,
+                              .size = size,
+                              .created = call,
+                              .inside = inside,
                               .generation = inside ? 0 : ++o->generations[zt_n_types]};
     return index;
 }
@@ -228,7 +233,8 @@ void zr_object_name(const zr_objects *o, uint32_t index, char *out, size_t size)
 void zr_address_name(const zr_objects *o, uint64_t address, uint32_t mem, char *out, size_t size)
 {
     if (mem < o->n_mems && !o->mems[mem].inside)
-        snprintf(out, size, "mem#%u+%llu", o->mems[mem].generation, (unsigned long long)(address - o->mems[mem].recorded));
+        snprintf(out, size, "mem#%u+%llu", o->mems[mem].generation,
+                 (unsigned long long)(address - o->mems[mem].recorded));
     else
         snprintf(out, size, "host memory 0x%llx", (unsigned long long)address);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who comes when. With one thread calls are made in the order of their ENTERs, but for those that another thread's call had
- * to help to their end: a wait whose event was signalled meanwhile would never return if it were made alone. They come
- * right behind the last call that may have helped. With several threads each call waits for those that had returned
- * before it began; what overlapped may overlap.
+ * Who comes when. With one thread calls are made in the order of their ENTERs, but for those that another thread's call
+ * had to help to their end: a wait whose event was signalled meanwhile would never return if it were made alone. They
+ * come right behind the last call that may have helped. With several threads each call waits for those that had
+ * returned before it began; what overlapped may overlap.
  */
 #include "internal.h"
 
@@ -13,10 +13,10 @@
 #define MAX_THREADS 4096
 
 typedef struct lane {
-    uint32_t id;         /* as recorded */
-    uint32_t calls;      /* entered */
-    uint32_t completed;  /* calls at its beginning that have ended */
-    uint32_t *known;     /* by lane: how many of its calls are already waited for */
+    uint32_t id;        /* as recorded */
+    uint32_t calls;     /* entered */
+    uint32_t completed; /* calls at its beginning that have ended */
+    uint32_t *known;    /* by lane: how many of its calls are already waited for */
     uint32_t n_known;
 } lane;
 
@@ -27,7 +27,7 @@ struct zr_orderer {
     struct place {
         uint64_t key;
         uint32_t index;
-    } *places;           /* by call */
+    } * places; /* by call */
     size_t n_places, room_places;
     bool moved;
 };
@@ -115,8 +115,10 @@ void zr_orderer_leave(zr_orderer *o, zr_plan *plan, const zr_raw *raw, zr_raw **
         if (open[i]->index > raw->index || other->thread == call->thread)
             continue;
         /* work that is submitted later can end a wait for an event, but not one for a queue or fence */
-        const char *const object = other->self == ZR_NONE ? NULL : zt_types[plan->objects.objects[other->self].type].object;
-        if (kind == ZT_K_HOST_SIGNAL || (other->func->kind == ZT_K_SYNC && object != NULL && strcmp(object, "event") == 0)) {
+        const char *const object =
+            other->self == ZR_NONE ? NULL : zt_types[plan->objects.objects[other->self].type].object;
+        if (kind == ZT_K_HOST_SIGNAL ||
+            (other->func->kind == ZT_K_SYNC && object != NULL && strcmp(object, "event") == 0)) {
             other->flags |= ZR_LATE;
             o->places[open[i]->index].key = now;
             o->moved = true;

@@ -1,158 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turns a recorded call into one that can be made: its argument memory rebuilt with pointers in place, a list of the values
- * that only the replay knows (fixes), and a list of what the call has to have written (outs).
+ * Turns a recorded call into one that can be made: its argument memory rebuilt with pointers in place, and a list of
+ * the values that only the replay knows (fixes).
  */
-#include "internal.h"
+#include "program.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_OUTPUT (1ull << 30) /* of one pointer: more is no argument but a damaged trace */
-#define MAX_STACK 40
-
-enum slot_kind { SLOT_POINTER, SLOT_OUTPUT, SLOT_HANDLE, SLOT_ADDRESS, SLOT_CALLBACK, SLOT_ARGUMENT };
-typedef struct slot {
-    const void *data;
-    uint64_t value, size; /* SLOT_OUTPUT: bytes to provide. SLOT_ADDRESS: bytes the device touches, 0: none */
-    uint16_t type;
-    uint8_t kind;
-    uint8_t tolerant;     /* may hold anything: the call only writes it */
-} slot;
-
-typedef struct target {
-    const uint8_t *data;
-    uint64_t size, addr;
-} target;
-
-typedef struct builder {
-    zr_plan *plan;
-    zr_raw *raw;
-    zr_call *call;
-    const zt_walk *walk;
-    slot *slots;
-    size_t n_slots, room_slots;
-    target *targets;
-    size_t n_targets, room_targets;
-    const zt_node *node;
-    const uint8_t *structs[MAX_STACK]; /* the structs that are being visited */
-    const zt_type *types[MAX_STACK];
-    unsigned depth;
-    uint8_t outs[MAX_STACK];           /* whether each pointer on the way was an output */
-    unsigned n_outs;
-    /* LEAVE */
-    zr_out *list;
-    size_t n_list, room_list;
-} builder;
-
-/* ----------------------------------------------------------------------------------------------------- recorded memory */
-
-static const void *find(const zt_piece *pieces, uint32_t n, uint64_t addr, uint64_t len, uint64_t *rest)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        const zt_piece *const p = &pieces[i];
-        if (p->data != NULL && addr >= p->addr && addr - p->addr <= p->len && len <= p->len - (addr - p->addr)) {
-            *rest = p->len - (addr - p->addr);
-            if (*rest > 0 || len == 0)
-                return (const uint8_t *)p->data + (addr - p->addr);
-        }
-    }
-    return NULL;
-}
-
-static const void *in_at(void *ctx, uint64_t addr, uint64_t len)
-{
-    const zr_raw *const raw = ctx;
-    uint64_t rest;
-    return find(raw->in, raw->n_in, addr, len, &rest);
-}
-
-static const void *out_at(void *ctx, uint64_t addr, uint64_t len)
-{
-    const zr_raw *const raw = ctx;
-    uint64_t rest;
-    const void *const at = find(raw->out, raw->n_out, addr, len, &rest);
-    return at ? at : find(raw->in, raw->n_in, addr, len, &rest);
-}
-
-static const char *text_in(const zt_piece *pieces, uint32_t n, uint64_t addr, uint64_t *len)
-{
-    uint64_t rest;
-    const char *const text = find(pieces, n, addr, 1, &rest);
-    if (text == NULL)
-        return NULL;
-    *len = strnlen(text, rest);
-    return *len < rest ? text : NULL;
-}
-
-static const char *in_string(void *ctx, uint64_t addr, uint64_t *len)
-{
-    const zr_raw *const raw = ctx;
-    return text_in(raw->in, raw->n_in, addr, len);
-}
-
-static const char *out_string(void *ctx, uint64_t addr, uint64_t *len)
-{
-    const zr_raw *const raw = ctx;
-    const char *const text = text_in(raw->out, raw->n_out, addr, len);
-    return text ? text : text_in(raw->in, raw->n_in, addr, len);
-}
-
-static uint64_t load(const void *p, uint64_t size)
-{
-    uint64_t value = 0;
-    memcpy(&value, p, size > 8 ? 8 : size);
-    return value;
-}
 
 static void store(void *p, uint64_t value)
 {
     memcpy(p, &value, 8);
 }
 
-/* ------------------------------------------------------------------------------------------------------ while walking */
-
-static void why(builder *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void why(builder *b, const char *format, ...)
-{
-    char text[256];
-    if (b->call->why_not != NULL)
-        return;
-    va_list list;
-    va_start(list, format);
-    const int n = vsnprintf(text, sizeof(text), format, list);
-    va_end(list);
-    char *const copy = zr_alloc(&b->plan->arena, (size_t)n + 1);
-    if (copy != NULL)
-        snprintf(copy, (size_t)n + 1, "%s", text);
-    b->call->why_not = copy ? copy : "its arguments cannot be rebuilt";
-}
-
-static bool in_words(const builder *b, const void *data)
-{
-    const uint8_t *const words = (const uint8_t *)b->walk->words;
-    return (const uint8_t *)data >= words && (const uint8_t *)data < words + b->call->func->n_words * 8u;
-}
-
-/* Whether `data` is the field itself and not an element that it points to. */
-static bool is_outer(const builder *b, const zt_node *node)
-{
-    if (in_words(b, node->data))
-        return true;
-    if (b->depth == 0 || node->field == NULL)
-        return false;
-    const zt_type *const type = b->types[b->depth - 1];
-    const uint8_t *const at = node->data, *const base = b->structs[b->depth - 1];
-    return node->field >= type->fields && node->field < type->fields + type->n_fields && at >= base + node->field->offset &&
-           at < base + node->field->offset + node->field->size;
-}
+/* ------------------------------------------------------------------------------------------------------ while walking
+ */
 
 /* The number of elements or bytes that the field's pointer has room for; -1 if that cannot be known. */
 static int64_t count_of(const builder *b, const zt_node *node, const zt_expr *e)
 {
-    if (in_words(b, node->data) || e->op == ZT_X_CONST || e->op == ZT_X_FUNC_DEREF) {
+    if (zr_in_words(b, node->data) || e->op == ZT_X_CONST || e->op == ZT_X_FUNC_DEREF) {
         zt_expr at_function = *e;
         if (e->op == ZT_X_FUNC_DEREF)
             at_function.op = ZT_X_DEREF;
@@ -164,13 +34,13 @@ static int64_t count_of(const builder *b, const zt_node *node, const zt_expr *e)
     if (e->a < 0 || e->a >= type->n_fields)
         return -1;
     const zt_field *const sibling = &type->fields[e->a];
-    uint64_t value = load(b->structs[b->depth - 1] + sibling->offset, sibling->size);
+    uint64_t value = zr_load(b->structs[b->depth - 1] + sibling->offset, sibling->size);
     if (e->op == ZT_X_DEREF) {
         const uint32_t size = zt_types[sibling->type].size;
-        const void *const at = value ? in_at(b->raw, value, size) : NULL;
+        const void *const at = value ? b->walk->memory->at(b->raw, value, size) : NULL;
         if (at == NULL)
             return -1;
-        value = load(at, size);
+        value = zr_load(at, size);
     } else if (e->op != ZT_X_FIELD) {
         return -1;
     }
@@ -193,10 +63,10 @@ static uint64_t written_at(const zr_raw *raw, uint64_t addr)
 static uint64_t room_behind(const builder *b, const zt_node *node)
 {
     const zt_field *const f = node->field;
-    const bool outer = is_outer(b, node);
+    const bool outer = zr_is_outer(b, node);
     const uint8_t shape = outer ? f->shape : f->inner;
     const uint64_t element = outer && f->inner != ZT_VALUE ? 8 : zt_types[f->type].size ? zt_types[f->type].size : 1;
-    const uint64_t written = written_at(b->raw, load(node->data, 8));
+    const uint64_t written = written_at(b->raw, zr_load(node->data, 8));
     uint64_t room = element;
     if (shape == ZT_ARRAY || shape == ZT_BLOB) {
         const int64_t n = count_of(b, node, outer ? &f->count : &f->inner_count);
@@ -219,9 +89,9 @@ static bool add_slot(builder *b, slot s)
 static bool enter_value(builder *b, const zt_node *node)
 {
     const zt_field *const f = node->field;
-    const bool outer = is_outer(b, node), tolerant = b->n_outs > 0 && b->outs[b->n_outs - 1];
+    const bool outer = zr_is_outer(b, node), tolerant = b->n_outs > 0 && b->outs[b->n_outs - 1];
     const uint8_t shape = outer ? f->shape : f->inner;
-    const uint64_t value = load(node->data, node->size);
+    const uint64_t value = zr_load(node->data, node->size);
     if (value == 0)
         return true;
     switch (shape) {
@@ -234,11 +104,15 @@ static bool enter_value(builder *b, const zt_node *node)
     case ZT_ADDRESS: {
         const int64_t n = outer ? count_of(b, node, &f->count) : -1;
         const bool touched = f->access != 0 || b->call->func->kind == ZT_K_APPEND;
-        return add_slot(b, (slot){node->data, value, !touched ? 0 : n > 0 ? (uint64_t)n : 1, 0, SLOT_ADDRESS, tolerant});
+        return add_slot(b, (slot){node->data, value,
+                                  !touched ? 0
+                                  : n > 0  ? (uint64_t)n
+                                           : 1,
+                                  0, SLOT_ADDRESS, tolerant});
     }
     case ZT_OPAQUE:
-        return add_slot(b, (slot){node->data, value, 0, 1, b->call->func->flags & ZT_F_CALLBACK ? SLOT_CALLBACK : SLOT_ADDRESS,
-                                  tolerant});
+        return add_slot(b, (slot){node->data, value, 0, 1,
+                                  b->call->func->flags & ZT_F_CALLBACK ? SLOT_CALLBACK : SLOT_ADDRESS, tolerant});
     case ZT_PNEXT:
         return add_slot(b, (slot){node->data, value, 16, 0, SLOT_OUTPUT, true});
     default: /* an output that the walk does not follow before the call */
@@ -250,20 +124,16 @@ static int enter_visit(void *ctx, const zt_node *node)
 {
     builder *const b = ctx;
     bool ok = true;
+    const int status = zr_follow(b, node);
+    if (status != 0)
+        return status;
     switch (node->kind) {
     case ZT_N_STRUCT:
-        if (b->depth >= MAX_STACK)
-            return -ZT_E_LIMIT;
-        b->structs[b->depth] = node->data;
-        b->types[b->depth++] = node->type;
         if (strstr(node->type->name, "_import_") != NULL || strstr(node->type->name, "semaphore_fd") != NULL)
-            why(b, "it takes over a resource of another process or of the system");
-        break;
-    case ZT_N_STRUCT_END:
-        b->depth--;
+            zr_why(b, "it takes over a resource of another process or of the system");
         break;
     case ZT_N_POINTER:
-        if (b->n_outs >= MAX_STACK)
+        if (b->n_outs >= ZR_MAX_STACK)
             return -ZT_E_LIMIT;
         b->outs[b->n_outs] = node->field != NULL && (node->field->dir & ZT_OUT) != 0;
         b->n_outs++;
@@ -272,28 +142,23 @@ static int enter_visit(void *ctx, const zt_node *node)
     case ZT_N_POINTER_END:
         b->n_outs--;
         break;
-    case ZT_N_TARGET:
-        ok = zr_grow((void **)&b->targets, b->n_targets, &b->room_targets, sizeof(*b->targets));
-        if (ok)
-            b->targets[b->n_targets++] = (target){node->data, node->size, node->addr};
-        break;
     case ZT_N_LOST:
         if (node->field != NULL && (node->field->dir & ZT_OUT) && node->field->shape != ZT_PNEXT)
-            ok = add_slot(b, (slot){node->data, load(node->data, 8), room_behind(b, node), 0, SLOT_OUTPUT, true});
+            ok = add_slot(b, (slot){node->data, zr_load(node->data, 8), room_behind(b, node), 0, SLOT_OUTPUT, true});
         else
-            why(b, "what its argument %s points to is not in the trace", node->field ? node->field->name : "pNext");
+            zr_why(b, "what its argument %s points to is not in the trace", node->field ? node->field->name : "pNext");
         break;
     case ZT_N_UNKNOWN:
-        why(b, "it has a struct of unknown type 0x%x on a pNext chain", (unsigned)load(node->data, 4));
+        zr_why(b, "it has a struct of unknown type 0x%x on a pNext chain", (unsigned)zr_load(node->data, 4));
         break;
     case ZT_N_VALUE:
         if (node->field != NULL && node->type != NULL && node->size == 8)
             ok = enter_value(b, node);
         break;
     case ZT_N_BYTES: /* kernel arguments hold addresses and handles */
-        if (node->size == 8 && node->field != NULL && node->field->shape == ZT_BLOB && !in_words(b, node->data) &&
-            load(node->data, 8) != 0)
-            ok = add_slot(b, (slot){node->data, load(node->data, 8), 0, 0, SLOT_ARGUMENT, true});
+        if (node->size == 8 && node->field != NULL && node->field->shape == ZT_BLOB && !zr_in_words(b, node->data) &&
+            zr_load(node->data, 8) != 0)
+            ok = add_slot(b, (slot){node->data, zr_load(node->data, 8), 0, 0, SLOT_ARGUMENT, true});
         break;
     default:
         break;
@@ -301,7 +166,8 @@ static int enter_visit(void *ctx, const zt_node *node)
     return ok ? 0 : -ZT_E_MEMORY;
 }
 
-/* -------------------------------------------------------------------------------------------------- memory of arguments */
+/* -------------------------------------------------------------------------------------------------- memory of
+ * arguments */
 
 static int by_start(const void *a, const void *b)
 {
@@ -309,35 +175,22 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static void *seg_live(const zr_raw *raw, uint64_t addr)
-{
-    for (size_t i = 0; i < raw->n_segs; i++)
-        if (addr >= raw->segs[i].start && addr < raw->segs[i].end)
-            return raw->segs[i].live + (addr - raw->segs[i].start);
-    return NULL;
-}
-
-#ifdef __SANITIZE_ADDRESS__
-#define SCRATCH 0 /* outputs each have their own memory, so that the sanitizer sees where they end */
-#else
-#define SCRATCH 4096
-#endif
-
 /*
- * Room for what a call only writes, and what nobody reads once it has been compared: the same for all calls of a thread, since
- * fresh memory costs a page fault every few calls. @return NULL if it has to have its own.
+ * Room for what a call only writes, and what nobody reads once it has been compared: the same for all calls of a
+ * thread, since fresh memory costs a page fault every few calls. @return NULL if it has to have its own.
  */
 static uint8_t *scratch(builder *b, size_t *used, uint64_t size)
 {
     zr_plan *const plan = b->plan;
     const int kind = b->call->func->kind;
     const uint32_t thread = b->call->thread;
-    if (size > SCRATCH || *used + size + 80 > SCRATCH || (kind != ZT_K_GET && kind != ZT_K_CREATE && kind != ZT_K_ALLOC))
+    if (size > ZR_SCRATCH || *used + size + 80 > ZR_SCRATCH ||
+        (kind != ZT_K_GET && kind != ZT_K_CREATE && kind != ZT_K_ALLOC))
         return NULL;
     while (plan->n_scratch <= thread) {
         if (!zr_grow((void **)&plan->scratch, plan->n_scratch, &plan->room_scratch, sizeof(*plan->scratch)))
             return NULL;
-        plan->scratch[plan->n_scratch++] = zr_alloc(&plan->arena, SCRATCH + 64);
+        plan->scratch[plan->n_scratch++] = zr_alloc(&plan->arena, ZR_SCRATCH + 64);
     }
     uint8_t *const at = plan->scratch[thread];
     if (at == NULL)
@@ -361,7 +214,7 @@ static int make_memory(builder *b)
         if (s->kind != SLOT_OUTPUT)
             continue;
         if (s->size > MAX_OUTPUT || s->size > UINT64_MAX - s->value) {
-            why(b, "it has an output of %llu bytes", (unsigned long long)s->size);
+            zr_why(b, "it has an output of %llu bytes", (unsigned long long)s->size);
             continue;
         }
         raw->segs[n++] = (zr_seg){s->value, s->value + (s->size ? s->size : 1), NULL, false, false};
@@ -393,22 +246,8 @@ static int make_memory(builder *b)
         seg->live = room + (seg->merged ? seg->start & 7 : 0);
     }
     for (size_t i = 0; i < b->n_targets; i++)
-        memcpy(seg_live(raw, b->targets[i].addr), b->targets[i].data, b->targets[i].size);
+        memcpy(zr_seg_live(raw, b->targets[i].addr), b->targets[i].data, b->targets[i].size);
     return 0;
-}
-
-/* The replay's place of a value that lies at `data` in the recorded memory. */
-static void *place_of(const builder *b, const void *data)
-{
-    const uint8_t *const at = data, *const words = (const uint8_t *)b->walk->words;
-    if (in_words(b, data))
-        return (uint8_t *)b->call->words + (at - words);
-    for (size_t i = b->n_targets; i-- > 0;) {
-        const target *const t = &b->targets[i];
-        if (at >= t->data && at < t->data + t->size)
-            return seg_live(b->raw, t->addr + (uint64_t)(at - t->data));
-    }
-    return NULL;
 }
 
 static void no_callback(void *data)
@@ -430,7 +269,7 @@ static int fill_slot(builder *b, const slot *s, void *where, zr_fix *fix)
     switch (s->kind) {
     case SLOT_POINTER:
     case SLOT_OUTPUT: {
-        void *const live = seg_live(b->raw, s->value);
+        void *const live = zr_seg_live(b->raw, s->value);
         store(where, (uint64_t)(uintptr_t)(live ? live : nothing));
         return 0;
     }
@@ -445,7 +284,7 @@ static int fill_slot(builder *b, const slot *s, void *where, zr_fix *fix)
         if (s->tolerant)
             store(where, 0);
         else if (!(plan->recorded_soft && (b->call->flags & ZR_FAILED)))
-            why(b, "no call before it gave the handle 0x%llx", (unsigned long long)s->value);
+            zr_why(b, "no call before it gave the handle 0x%llx", (unsigned long long)s->value);
         return 0;
     case SLOT_ARGUMENT:
         fix->index = zr_object_find(&plan->objects, 0, s->value);
@@ -466,7 +305,7 @@ static int fill_slot(builder *b, const slot *s, void *where, zr_fix *fix)
     if (s->size > 0 && !zr_span_add(&plan->objects, s->value, s->size))
         return -ZT_E_MEMORY;
     if (s->type == 1) {
-        why(b, "an argument points to memory that is not in the trace");
+        zr_why(b, "an argument points to memory that is not in the trace");
         return 0;
     }
     fix->offset = s->value; /* zr_program_finish looks whether a span holds it */
@@ -480,9 +319,9 @@ static int make_fixes(builder *b)
     if (call->fixes == NULL)
         return -ZT_E_MEMORY;
     for (size_t i = 0; i < b->n_slots; i++) {
-        void *const where = place_of(b, b->slots[i].data);
+        void *const where = zr_place_of(b, b->slots[i].data);
         if (where == NULL) {
-            why(b, "its arguments contradict each other");
+            zr_why(b, "its arguments contradict each other");
             continue;
         }
         const int status = fill_slot(b, &b->slots[i], where, &call->fixes[call->n_fixes]);
@@ -522,16 +361,17 @@ static void note_roles(builder *b)
 int zr_program_enter(zr_plan *plan, zr_raw *raw)
 {
     zr_call *const call = &plan->calls[raw->index];
-    const zt_memory memory = {in_at, in_string, raw};
+    const zt_memory memory = zr_memory_enter(raw);
     builder b = {.plan = plan, .raw = raw, .call = call};
-    const zt_walk walk = {.func = call->func, .words = raw->words, .phase = ZT_ENTER, .memory = &memory, .visit = enter_visit, .ctx = &b};
+    const zt_walk walk = {
+        .func = call->func, .words = raw->words, .phase = ZT_ENTER, .memory = &memory, .visit = enter_visit, .ctx = &b};
     b.walk = &walk;
     if (zt_types[call->func->return_type].cls == ZT_HANDLE)
         call->flags |= ZR_HANDLE_RESULT;
     else if (call->result != 0 && strcmp(zt_types[call->func->return_type].name, "ze_result_t") == 0)
         call->flags |= ZR_FAILED;
     if ((call->func->flags & ZT_F_OS_RESOURCE) && call->func->kind != ZT_K_GET && !(call->flags & ZR_FAILED))
-        why(&b, "it is about a handle that another process or the system gave");
+        zr_why(&b, "it is about a handle that another process or the system gave");
     int status = zt_walk_call(&walk);
     if (status == 0)
         status = make_memory(&b);
@@ -542,170 +382,6 @@ int zr_program_enter(zr_plan *plan, zr_raw *raw)
     if (call->flags & ZR_CALLBACKS)
         plan->callbacks++;
     free(b.slots);
-    free(b.targets);
-    return status;
-}
-
-/* -------------------------------------------------------------------------------------------------------------- LEAVE */
-
-/* A loader counts the drivers of a machine, a replay has one. */
-static bool counts_drivers(const zt_func *func)
-{
-    for (unsigned i = 0; i < func->n_params; i++) {
-        const char *const object = zt_types[func->params[i].type].object;
-        if (func->params[i].role == ZT_R_GET && object != NULL && strcmp(object, "driver") == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Names of what no two runs have in common. */
-static bool varies(const zt_node *node)
-{
-    static const char *const words[] = {"imestamp", "uuid", "UUID", "kernelStart", "kernelEnd", "freq", "free", "pid", "bdf"};
-    const char *const type = node->type ? node->type->name : "";
-    if (node->func->ns == ZT_NS_ZES || (node->func->flags & ZT_F_OS_RESOURCE))
-        return true;
-    if (node->field != NULL && (strcmp(node->field->name, "id") == 0 ||
-                                (node->field->role == ZT_R_COUNT && counts_drivers(node->func))))
-        return true;
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if ((node->field != NULL && strstr(node->field->name, words[i]) != NULL) || strstr(type, words[i]) != NULL ||
-            strstr(node->func->name, words[i]) != NULL)
-            return true;
-    return false;
-}
-
-static bool add_out(builder *b, const zt_node *node, zr_out out)
-{
-    out.live = place_of(b, node->data);
-    if (out.live == NULL)
-        return true; /* the driver's own memory */
-    if (!zr_grow((void **)&b->list, b->n_list, &b->room_list, sizeof(*b->list)))
-        return false;
-    const uint8_t *const shared = b->call->thread < b->plan->n_scratch ? b->plan->scratch[b->call->thread] : NULL;
-    out.clear = out.kind <= ZR_OUT_MEM && shared != NULL && (uint8_t *)out.live >= shared && (uint8_t *)out.live < shared + SCRATCH;
-    out.field = node->field;
-    out.type = node->type;
-    out.recorded = node->data;
-    out.size = node->size;
-    out.element = (uint32_t)node->index;
-    b->list[b->n_list++] = out;
-    return true;
-}
-
-static uint64_t size_of_new_memory(const builder *b)
-{
-    const zt_field *const size = zt_param_by_role(b->call->func, ZT_R_SIZE);
-    if (size != NULL && size->shape == ZT_VALUE)
-        return b->walk->words[size->offset];
-    for (unsigned i = 0; i < b->call->func->n_params; i++) {
-        const zt_field *const p = &b->call->func->params[i];
-        if (strcmp(p->name, "pSize") == 0 && p->shape == ZT_ONE) {
-            const zt_expr e = {.op = ZT_X_DEREF, .a = (int16_t)i};
-            const int64_t n = zt_eval_param(b->walk, &e);
-            return n > 0 ? (uint64_t)n : 1;
-        }
-    }
-    return 1;
-}
-
-static bool leave_value(builder *b, const zt_node *node)
-{
-    zr_objects *const o = &b->plan->objects;
-    const zt_field *const f = node->field;
-    const bool outer = is_outer(b, node);
-    const uint8_t shape = outer ? f->shape : f->inner;
-    const uint64_t value = load(node->data, node->size), number = b->call->number;
-    if (in_words(b, node->data) || (outer && shape != ZT_VALUE && shape != ZT_ADDRESS) || shape == ZT_OPAQUE)
-        return true;
-    if (shape == ZT_ADDRESS) {
-        if (value == 0 || f->role == ZT_R_EXT_ADDRESS)
-            return true;
-        uint32_t index = f->role == ZT_R_ALLOC ? ZR_NONE : zr_mem_find(o, value);
-        const bool created = index == ZR_NONE;
-        if (created)
-            index = zr_mem_add(o, value, size_of_new_memory(b), number, f->role != ZT_R_ALLOC);
-        return index != ZR_NONE && add_out(b, node, (zr_out){.kind = ZR_OUT_MEM, .index = index, .created = created});
-    }
-    if (node->type->cls == ZT_HANDLE && node->size == 8) {
-        if (value == 0)
-            return true;
-        uint32_t index = f->role == ZT_R_CREATE ? ZR_NONE : zr_object_find(o, node->type->base, value);
-        if (index != ZR_NONE && (o->objects[index].dead || o->objects[index].type != node->type->base))
-            index = ZR_NONE;
-        const bool created = index == ZR_NONE;
-        if (created)
-            index = zr_object_add(o, node->type->base, value, number);
-        if (index != ZR_NONE && created && (b->call->func->flags & ZT_F_IMMEDIATE))
-            o->objects[index].immediate = 1;
-        return index != ZR_NONE && add_out(b, node, (zr_out){.kind = ZR_OUT_OBJECT, .index = index, .created = created});
-    }
-    if (node->type->cls == ZT_POINTER || node->type->cls == ZT_FUNCTION)
-        return true;
-    return add_out(b, node, (zr_out){.kind = ZR_OUT_VALUE, .vary = varies(node)});
-}
-
-static int leave_visit(void *ctx, const zt_node *node)
-{
-    builder *const b = ctx;
-    bool ok = true;
-    switch (node->kind) {
-    case ZT_N_STRUCT:
-        if (b->depth >= MAX_STACK)
-            return -ZT_E_LIMIT;
-        b->structs[b->depth] = node->data;
-        b->types[b->depth++] = node->type;
-        break;
-    case ZT_N_STRUCT_END:
-        b->depth--;
-        break;
-    case ZT_N_TARGET:
-        ok = zr_grow((void **)&b->targets, b->n_targets, &b->room_targets, sizeof(*b->targets));
-        if (ok)
-            b->targets[b->n_targets++] = (target){node->data, node->size, node->addr};
-        break;
-    case ZT_N_VALUE:
-        if (node->field != NULL && node->type != NULL)
-            ok = leave_value(b, node);
-        break;
-    case ZT_N_TEXT:
-    case ZT_N_BYTES:
-        if (!in_words(b, node->data) && node->field != NULL)
-            ok = add_out(b, node, (zr_out){.kind = node->kind == ZT_N_TEXT ? ZR_OUT_TEXT : ZR_OUT_BYTES, .vary = varies(node)});
-        break;
-    default:
-        break;
-    }
-    return ok ? 0 : -ZT_E_MEMORY;
-}
-
-int zr_program_leave(zr_plan *plan, zr_raw *raw)
-{
-    zr_call *const call = &plan->calls[raw->index];
-    if (call->id == ZR_NONE || (call->flags & ZR_SKIP))
-        return 0;
-    const zt_memory memory = {out_at, out_string, raw}, before = {in_at, in_string, raw};
-    builder b = {.plan = plan, .raw = raw, .call = call};
-    const zt_walk walk = {.func = call->func, .words = raw->words, .phase = ZT_LEAVE, .result = call->result, .memory = &memory,
-                          .before = &before, .visit = leave_visit, .ctx = &b};
-    b.walk = &walk;
-    if ((call->flags & ZR_HANDLE_RESULT) && call->result != 0) {
-        const uint16_t type = zt_types[call->func->return_type].base;
-        call->result_object = zr_object_find(&plan->objects, type, (uint64_t)call->result);
-        if (call->result_object == ZR_NONE)
-            call->result_object = zr_object_add(&plan->objects, type, (uint64_t)call->result, call->number);
-    }
-    int status = zt_walk_call(&walk);
-    if (status == 0 && b.n_list > 0) {
-        call->outs = zr_alloc(&plan->arena, b.n_list * sizeof(*call->outs));
-        if (call->outs == NULL)
-            status = -ZT_E_MEMORY;
-        else
-            memcpy(call->outs, b.list, b.n_list * sizeof(*call->outs));
-        call->n_outs = call->outs ? (uint32_t)b.n_list : 0;
-    }
-    free(b.list);
     free(b.targets);
     return status;
 }

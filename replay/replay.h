@@ -5,8 +5,8 @@
  *   zr_plan    the trace made ready: arguments rebuilt, handles and addresses resolved to objects, order fixed
  *   zr_replay  runs a plan in a child process, so that a crash or a hang of the driver is an answer and not the end
  *
- * A plan may be replayed any number of times, one after the other. Nothing here prints or exits; every function is to be
- * called by one thread at a time, and zr_replay forks: call it before starting threads of your own.
+ * A plan may be replayed any number of times, one after the other. Nothing here prints or exits; every function is to
+ * be called by one thread at a time, and zr_replay forks: call it before starting threads of your own.
  */
 #ifndef ZR_REPLAY_H
 #define ZR_REPLAY_H
@@ -24,7 +24,8 @@ enum zr_verify { ZR_VERIFY_ALL, ZR_VERIFY_RESULTS, ZR_VERIFY_NONE };
 enum zr_threads { ZR_THREADS_RECORDED, ZR_THREADS_ONE };
 enum zr_serialize { ZR_SERIALIZE_NONE, ZR_SERIALIZE_SUBMIT, ZR_SERIALIZE_LIST, ZR_SERIALIZE_COMMAND };
 
-/* All zero is the default but for `timeout_ns`, `device` and `soft_library`: see zr_options_default. Strings are borrowed. */
+/* All zero is the default but for `timeout_ns`, `device` and `soft_library`: see zr_options_default. Strings are
+ * borrowed. */
 typedef struct zr_options {
     const char *driver;       /* "auto" or NULL, "soft", or a path */
     const char *soft_library; /* where libze_soft is */
@@ -33,49 +34,50 @@ typedef struct zr_options {
     enum zr_verify verify;
     enum zr_threads threads;
     enum zr_serialize serialize;
-    uint64_t from, to;        /* verified from call #from on, ends behind call #to; 0: no bound */
-    uint64_t timeout_ns;      /* of one wait */
-    uint64_t loop;            /* rounds, 0 = 1; ends with the first that differs */
-    bool dry_run;             /* chooses the driver, makes no call */
+    uint64_t from, to;   /* verified from call #from on, ends behind call #to; 0: no bound */
+    uint64_t timeout_ns; /* of one wait */
+    uint64_t loop;       /* rounds, 0 = 1; ends with the first that differs */
+    bool dry_run;        /* chooses the driver, makes no call */
 } zr_options;
 void zr_options_default(zr_options *options);
 
 enum zr_what { ZR_W_RESULT, ZR_W_MEMORY, ZR_W_OUTPUT, ZR_W_FAULT };
 
 typedef struct zr_mismatch {
-    uint64_t call;            /* 0: at the final drain */
+    uint64_t call; /* 0: at the final drain */
     char function[64];
-    int what;                 /* enum zr_what */
+    int what; /* enum zr_what */
     char recorded[256], replayed[256];
-    char detail[256];         /* memory: object, offset, how many bytes; output: which one */
+    char detail[256]; /* memory: object, offset, how many bytes; output: which one */
 } zr_mismatch;
 
 /* What a replay came to. Plain data. */
 typedef struct zr_report {
-    int verdict;              /* enum zr_verdict */
-    uint64_t calls;           /* made */
-    uint64_t not_made;        /* never returned, nested, made by the loader, behind --to, objects that are missing */
+    int verdict;       /* enum zr_verdict */
+    uint64_t calls;    /* made */
+    uint64_t not_made; /* never returned, nested, made by the loader, behind --to, objects that are missing */
     uint64_t mismatches, injected;
-    uint64_t mapped;          /* values that differ because driver or device is another one */
-    uint64_t callbacks;       /* host callbacks replaced by one that does nothing */
+    uint64_t mapped;    /* values that differ because driver or device is another one */
+    uint64_t callbacks; /* host callbacks replaced by one that does nothing */
     uint64_t rounds;
-    uint64_t ns;              /* time from first to last call */
-    zr_mismatch first;        /* if mismatches > 0 */
-    uint64_t failed_call;     /* first recorded failure that came back, 0 if none */
+    uint64_t ns;          /* time from first to last call */
+    zr_mismatch first;    /* if mismatches > 0 */
+    uint64_t failed_call; /* first recorded failure that came back, 0 if none */
     char failed_function[64], failed_result[64];
-    uint64_t pending_call;    /* first call that never returned in the recording, 0 if none */
+    uint64_t pending_call; /* first call that never returned in the recording, 0 if none */
     char pending_function[64];
-    char pending_result[64];  /* what it gave when made last, if the program died in it; "" if it was not made */
-    char driver[512];         /* path of the library used */
-    char driver_why[160];     /* why this one */
-    char message[768];        /* why it can't be replayed or can't go on, "" if there is nothing to say */
+    char pending_result[64]; /* what it gave when made last, if the program died in it; "" if it was not made */
+    char driver[512];        /* path of the library used */
+    char driver_why[160];    /* why this one */
+    char message[768];       /* why it can't be replayed or can't go on, "" if there is nothing to say */
 } zr_report;
 
 typedef struct zr_plan zr_plan;
 
 /*
  * Reads the trace from its present position to its end. The plan keeps no pointer into `trace` but for the API table
- * of functions this build does not know: close the plan first. Memory grows with the trace: 400 to 700 bytes a call, and its contents.
+ * of functions this build does not know: close the plan first. Memory grows with the trace: 400 to 700 bytes a call,
+ * and its contents.
  */
 int zr_plan_make(zr_plan **out, zt_trace *trace, zt_error *error);
 void zr_plan_free(zr_plan *plan);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes the calls of a plan, in the child. What the program saw stays true: what it was told is done is waited for here. */
+/* Makes the calls of a plan, in the child. What the program saw stays true: what it was told is done is waited for
+ * here. */
 #include "internal.h"
 
 #include <errno.h>
@@ -51,12 +52,15 @@ static void blocked(zr_run *run, const zr_call *call)
         if (other->func->kind == ZT_K_HOST_SIGNAL && other->self != ZR_NONE && (other->flags & ZR_RETURNED)) {
             char event[64];
             zr_object_name(&plan->objects, other->self, event, sizeof(event));
-            snprintf(later, sizeof(later), "the host signals %s only at call #%llu, behind it", event, (unsigned long long)other->number);
+            snprintf(later, sizeof(later), "the host signals %s only at call #%llu, behind it", event,
+                     (unsigned long long)other->number);
             break;
         }
     }
-    zr_stop(run, ZR_DIFFERS, "call #%llu %s(%s) was answered in the recording, but here not within %.3g s: the device waits for the "
-            "host, and %s", (unsigned long long)call->number, call->func->name, object, (double)run->options->timeout_ns / 1e9, later);
+    zr_stop(run, ZR_DIFFERS,
+            "call #%llu %s(%s) was answered in the recording, but here not within %.3g s: the device waits for the "
+            "host, and %s",
+            (unsigned long long)call->number, call->func->name, object, (double)run->options->timeout_ns / 1e9, later);
 }
 
 static void pause_between(unsigned round)
@@ -81,7 +85,8 @@ static int64_t ask(zr_run *run, const zr_call *call, void *fn, uint64_t *words)
     int64_t result = thunk(fn, words);
     if (call->result == ZR_SUCCESS && result == ZR_NOT_READY) {
         const uint64_t deadline = now_ns() + (recorded > limit ? 0 : limit);
-        for (unsigned round = 0; result == ZR_NOT_READY && !atomic_load_explicit(&run->stop, memory_order_relaxed); round++) {
+        for (unsigned round = 0; result == ZR_NOT_READY && !atomic_load_explicit(&run->stop, memory_order_relaxed);
+             round++) {
             const uint64_t now = now_ns();
             if (now >= deadline) {
                 blocked(run, call);
@@ -100,8 +105,8 @@ static int64_t ask(zr_run *run, const zr_call *call, void *fn, uint64_t *words)
 }
 
 /*
- * The call's words with what only the replay knows. The plan's pages are shared with the parent until they are written, and a
- * fault costs more than a call: so words are filled in on the stack, and argument memory only where it changes.
+ * The call's words with what only the replay knows. The plan's pages are shared with the parent until they are written,
+ * and a fault costs more than a call: so words are filled in on the stack, and argument memory only where it changes.
  * @return false if something the call needs is not there.
  */
 static bool apply_fixes(const zr_run *run, const zr_call *call, uint64_t *words)
@@ -213,7 +218,8 @@ static bool is_needless(const zr_call *call)
 
 static void make_call(zr_run *run, const zr_call *call)
 {
-    if ((call->flags & ZR_SKIP) || !(call->flags & ZR_RETURNED) || (run->options->to != 0 && call->number > run->options->to)) {
+    if ((call->flags & ZR_SKIP) || !(call->flags & ZR_RETURNED) ||
+        (run->options->to != 0 && call->number > run->options->to)) {
         not_made(run);
         return;
     }
@@ -221,21 +227,22 @@ static void make_call(zr_run *run, const zr_call *call)
         if ((call->flags & (ZR_FAILED | ZR_QUIET)) || is_needless(call))
             not_made(run);
         else
-            zr_stop(run, ZR_CANNOT, "call #%llu %s cannot be made again: %s", (unsigned long long)call->number, call->func->name,
-                    call->why_not);
+            zr_stop(run, ZR_CANNOT, "call #%llu %s cannot be made again: %s", (unsigned long long)call->number,
+                    call->func->name, call->why_not);
         return;
     }
     void *const fn = zr_target_function(&run->target, call->id);
     if (fn == NULL && call->result == 0 && !(call->flags & ZR_QUIET)) {
-        zr_stop(run, ZR_CANNOT, "call #%llu needs %s, which the driver %s does not have", (unsigned long long)call->number,
-                call->func->name, run->target.path);
+        zr_stop(run, ZR_CANNOT, "call #%llu needs %s, which the driver %s does not have",
+                (unsigned long long)call->number, call->func->name, run->target.path);
         return;
     }
     uint64_t words[256];
     if (!apply_fixes(run, call, words)) {
-        if (run->report->mismatches == 0 && run->options->verify != ZR_VERIFY_NONE && !(call->flags & (ZR_FAILED | ZR_QUIET)))
-            zr_stop(run, ZR_CANNOT, "call #%llu %s needs an object that no call before it has made here", (unsigned long long)call->number,
-                    call->func->name);
+        if (run->report->mismatches == 0 && run->options->verify != ZR_VERIFY_NONE &&
+            !(call->flags & (ZR_FAILED | ZR_QUIET)))
+            zr_stop(run, ZR_CANNOT, "call #%llu %s needs an object that no call before it has made here",
+                    (unsigned long long)call->number, call->func->name);
         else
             not_made(run); /* it was to come from a call that failed here, which has been told */
         return;
@@ -271,7 +278,8 @@ static void make_call(zr_run *run, const zr_call *call)
 static void make_crash(zr_run *run)
 {
     const zr_call *const call = run->plan->crash;
-    if (call == NULL || call->why_not != NULL || atomic_load(&run->stop) || (run->options->to != 0 && call->number > run->options->to))
+    if (call == NULL || call->why_not != NULL || atomic_load(&run->stop) ||
+        (run->options->to != 0 && call->number > run->options->to))
         return;
     void *const fn = zr_target_function(&run->target, call->id);
     uint64_t words[256];
@@ -287,7 +295,8 @@ static void make_crash(zr_run *run)
     snprintf(run->report->pending_result, sizeof(run->report->pending_result), "%s", zt_result_name(result));
 }
 
-/* ------------------------------------------------------------------------------------------------------------ threads */
+/* ------------------------------------------------------------------------------------------------------------ threads
+ */
 
 typedef struct lane {
     _Alignas(64) atomic_uint done; /* calls of the thread that are over */
@@ -363,8 +372,8 @@ static void run_threads(zr_run *run)
     for (; started < plan->n_threads; started++) {
         const int error = pthread_create(&lanes[started].thread, NULL, run_lane, &lanes[started]);
         if (error != 0) {
-            zr_stop(run, ZR_CANNOT, "thread %u of %u cannot be started: %s; --threads=one needs none", started + 1, plan->n_threads,
-                    strerror(error));
+            zr_stop(run, ZR_CANNOT, "thread %u of %u cannot be started: %s; --threads=one needs none", started + 1,
+                    plan->n_threads, strerror(error));
             break;
         }
     }
@@ -373,13 +382,15 @@ static void run_threads(zr_run *run)
     free(lanes);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- drain */
+/* -------------------------------------------------------------------------------------------------------------- drain
+ */
 
 int64_t zr_sync_object(zr_run *run, uint32_t index, uint64_t timeout)
 {
     const zr_object *const object = &run->plan->objects.objects[index];
     const char *const kind = zt_types[object->type].object;
-    const int id = zt_func_find(kind && strcmp(kind, "queue") == 0 ? "zeCommandQueueSynchronize" : "zeCommandListHostSynchronize");
+    const int id =
+        zt_func_find(kind && strcmp(kind, "queue") == 0 ? "zeCommandQueueSynchronize" : "zeCommandListHostSynchronize");
     void *const fn = id >= 0 ? zr_target_function(&run->target, (uint32_t)id) : NULL;
     const uint64_t words[] = {object->live, timeout};
     return fn ? zr_thunks[id](fn, words) : UNSUPPORTED_FEATURE;
@@ -420,7 +431,8 @@ void zr_run_plan(zr_run *run)
         return;
     }
     const uint64_t start = now_ns();
-    const bool one = run->options->threads == ZR_THREADS_ONE || plan->n_threads <= 1 || run->options->serialize != ZR_SERIALIZE_NONE;
+    const bool one =
+        run->options->threads == ZR_THREADS_ONE || plan->n_threads <= 1 || run->options->serialize != ZR_SERIALIZE_NONE;
     if (one) {
         for (size_t i = 0; i < plan->n_calls && !atomic_load_explicit(&run->stop, memory_order_relaxed); i++)
             make_call(run, &plan->calls[plan->order[i]]);

@@ -22,14 +22,16 @@ static void wait_behind(zr_run *run, const zr_call *call, uint32_t object)
     if (zr_sync_object(run, object, run->options->timeout_ns) != ZR_NOT_READY)
         return;
     zr_object_name(&run->plan->objects, object, name, sizeof(name));
-    zr_stop(run, ZR_DIFFERS, "serialised, the replay waits for %s behind call #%llu %s, but the device waits for the host, which is "
-            "here: this program submits work before it signals what the work waits for", name, (unsigned long long)call->number,
-            call->func->name);
+    zr_stop(run, ZR_DIFFERS,
+            "serialised, the replay waits for %s behind call #%llu %s, but the device waits for the host, which is "
+            "here: this program submits work before it signals what the work waits for",
+            name, (unsigned long long)call->number, call->func->name);
 }
 
 static int64_t by_list(zr_run *run, const zr_call *call, void *fn, uint32_t queue)
 {
-    const zt_field *const lists = zt_param_by_role(call->func, ZT_R_LISTS), *const fence = zt_param_by_role(call->func, ZT_R_FENCE);
+    const zt_field *const lists = zt_param_by_role(call->func, ZT_R_LISTS), *const fence = zt_param_by_role(call->func,
+                                                                                                            ZT_R_FENCE);
     if (lists == NULL || lists->count.op != ZT_X_FIELD || fence == NULL)
         return zr_thunks[call->id](fn, call->words);
     const unsigned count_at = call->func->params[lists->count.a].offset;
@@ -50,7 +52,8 @@ static int64_t by_list(zr_run *run, const zr_call *call, void *fn, uint32_t queu
     return result;
 }
 
-/* ------------------------------------------------------------------------------------------------ each command a list */
+/* ------------------------------------------------------------------------------------------------ each command a list
+ */
 
 typedef struct book { /* what is in a regular list */
     const zr_call *create;
@@ -79,7 +82,8 @@ static int64_t call_by_name(zr_run *run, const char *name, const uint64_t *words
 static int64_t one_command(zr_run *run, const zr_call *execute, const book *b, const zr_call *append, uint32_t queue)
 {
     uint64_t list = 0, words[64];
-    const zt_field *const at = zt_param_by_role(append->func, ZT_R_LIST), *const made = zt_param_by_role(b->create->func, ZT_R_CREATE);
+    const zt_field *const at = zt_param_by_role(append->func, ZT_R_LIST), *const made = zt_param_by_role(
+                                                                              b->create->func, ZT_R_CREATE);
     if (at == NULL || made == NULL || append->func->n_words > 64 || b->create->func->n_words > 64)
         return 0x78000003;
     memcpy(words, b->create->words, b->create->func->n_words * 8u);
@@ -93,8 +97,9 @@ static int64_t one_command(zr_run *run, const zr_call *execute, const book *b, c
     if (result == 0)
         result = call_by_name(run, "zeCommandListClose", (const uint64_t[]){list});
     if (result == 0)
-        result = call_by_name(run, "zeCommandQueueExecuteCommandLists",
-                              (const uint64_t[]){run->plan->objects.objects[queue].live, 1, (uint64_t)(uintptr_t)&list, 0});
+        result =
+            call_by_name(run, "zeCommandQueueExecuteCommandLists",
+                         (const uint64_t[]){run->plan->objects.objects[queue].live, 1, (uint64_t)(uintptr_t)&list, 0});
     if (result == 0)
         wait_behind(run, execute, queue);
     if (!atomic_load(&run->stop))
@@ -104,9 +109,11 @@ static int64_t one_command(zr_run *run, const zr_call *execute, const book *b, c
 
 static int64_t by_command(zr_run *run, const zr_call *call, void *fn, uint32_t queue)
 {
-    const zt_field *const lists = zt_param_by_role(call->func, ZT_R_LISTS), *const fence = zt_param_by_role(call->func, ZT_R_FENCE);
+    const zt_field *const lists = zt_param_by_role(call->func, ZT_R_LISTS), *const fence = zt_param_by_role(call->func,
+                                                                                                            ZT_R_FENCE);
     const uint64_t first = lists ? call->words[lists->offset] : 0;
-    const uint64_t n = lists && lists->count.op == ZT_X_FIELD ? (uint32_t)call->words[call->func->params[lists->count.a].offset] : 0;
+    const uint64_t n =
+        lists && lists->count.op == ZT_X_FIELD ? (uint32_t)call->words[call->func->params[lists->count.a].offset] : 0;
     bool any = false;
     for (uint32_t i = 0; i < call->n_fixes; i++) { /* fixes come in the order of the walk: list after list */
         const zr_fix *const fix = &call->fixes[i];
@@ -137,8 +144,8 @@ static int64_t by_command(zr_run *run, const zr_call *call, void *fn, uint32_t q
     }
     call_by_name(run, "zeCommandListClose", (const uint64_t[]){empty});
     const int64_t result = call_by_name(run, "zeCommandQueueExecuteCommandLists",
-                                        (const uint64_t[]){run->plan->objects.objects[queue].live, 1, (uint64_t)(uintptr_t)&empty,
-                                                           call->words[fence->offset]});
+                                        (const uint64_t[]){run->plan->objects.objects[queue].live, 1,
+                                                           (uint64_t)(uintptr_t)&empty, call->words[fence->offset]});
     wait_behind(run, call, queue);
     if (!atomic_load(&run->stop))
         call_by_name(run, "zeCommandListDestroy", (const uint64_t[]){empty});
@@ -181,7 +188,8 @@ int64_t zr_serialized(zr_run *run, const zr_call *call, void *fn, const uint64_t
     int64_t result;
     if (kind == ZT_K_EXECUTE && object != ZR_NONE && how == ZR_SERIALIZE_LIST)
         result = by_list(run, call, fn, object);
-    else if (kind == ZT_K_EXECUTE && object != ZR_NONE && how == ZR_SERIALIZE_COMMAND && object == object_of(call, ZT_R_QUEUE))
+    else if (kind == ZT_K_EXECUTE && object != ZR_NONE && how == ZR_SERIALIZE_COMMAND &&
+             object == object_of(call, ZT_R_QUEUE))
         result = by_command(run, call, fn, object);
     else
         result = zr_thunks[call->id](fn, call->words);

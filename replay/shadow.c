@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of the recorded program that its device used but no driver allocated: heap, stack, static data. The replay has its own
- * instead. All of it is known before the first call, so that it never moves while a command may still use it.
+ * Memory of the recorded program that its device used but no driver allocated: heap, stack, static data. The replay has
+ * its own instead. All of it is known before the first call, so that it never moves while a command may still use it.
  */
 #include "internal.h"
 
@@ -17,7 +17,7 @@ bool zr_span_add(zr_objects *o, uint64_t address, uint64_t size)
     if (size == 0)
         size = 1;
     if (size > UINT64_MAX - 8192 - address)
-        return true; /* left out: the call that names it says so */
+        return true;      /* left out: the call that names it says so */
     if (o->n_spans > 0) { /* a loop over one buffer */
         zr_span *const last = &o->spans[o->n_spans - 1];
         if (address >= last->start && address + size <= last->end)
@@ -60,7 +60,8 @@ bool zr_spans_map(zr_objects *o, zt_error *error)
             if (map != MAP_FAILED)
                 munmap(map, pages + 8192);
             error->status = ZT_E_MEMORY;
-            snprintf(error->text, sizeof(error->text), "the program's memory at 0x%llx, %llu bytes that commands use, cannot be had here",
+            snprintf(error->text, sizeof(error->text),
+                     "the program's memory at 0x%llx, %llu bytes that commands use, cannot be had here",
                      (unsigned long long)span->start, (unsigned long long)(span->end - span->start));
             return false;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The driver that a replay talks to. It is loaded by itself, without the loader: its own function tables hold everything it can
- * do, also what a loader of this machine is too old to know, and nothing comes between.
+ * The driver that a replay talks to. It is loaded by itself, without the loader: its own function tables hold
+ * everything it can do, also what a loader of this machine is too old to know, and nothing comes between.
  */
 #include "internal.h"
 
@@ -67,14 +67,16 @@ bool zr_target_choose(zr_target *t, const zr_plan *plan, const zr_options *optio
     return true;
 }
 
-/* The recorded knobs hold, and no others: what the user's shell has for programs it records says nothing about this trace. */
+/* The recorded knobs hold, and no others: what the user's shell has for programs it records says nothing about this
+ * trace. */
 static void set_environment(const zr_target *t, const zr_plan *plan, const zr_options *options)
 {
     char name[128];
     for (size_t i = 0; environ[i] != NULL;) {
         const char *const equals = strchr(environ[i], '=');
         const size_t n = equals ? (size_t)(equals - environ[i]) : 0;
-        if (n > 0 && n < sizeof(name) && strncmp(environ[i], "ZE_SOFT_", 8) == 0 && strncmp(environ[i], "ZE_SOFT_LOG=", 12) != 0) {
+        if (n > 0 && n < sizeof(name) && strncmp(environ[i], "ZE_SOFT_", 8) == 0 &&
+            strncmp(environ[i], "ZE_SOFT_LOG=", 12) != 0) {
             memcpy(name, environ[i], n);
             name[n] = 0;
             unsetenv(name);
@@ -143,7 +145,8 @@ void *zr_target_function(zr_target *t, uint32_t id)
         const int lookup = zt_func_find("zeDriverGetExtensionFunctionAddress");
         void *const get = lookup >= 0 ? t->functions[lookup] : NULL;
         void *found = NULL;
-        const uint64_t words[] = {t->driver_handle, (uint64_t)(uintptr_t)zt_funcs[id].name, (uint64_t)(uintptr_t)&found};
+        const uint64_t words[] = {t->driver_handle, (uint64_t)(uintptr_t)zt_funcs[id].name,
+                                  (uint64_t)(uintptr_t)&found};
         if (get == NULL || t->driver_handle == 0)
             return NULL;
         fn = zr_thunks[lookup](get, words) == 0 && found != NULL ? found : (void *)-1;

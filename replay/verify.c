@@ -9,7 +9,8 @@
 
 bool zr_is_fault(int64_t result)
 {
-    return result == 0x70000001 || result == 0x70000003 || result == 0x7ffffffe; /* DEVICE_LOST, OUT_OF_DEVICE_MEMORY, UNKNOWN */
+    return result == 0x70000001 || result == 0x70000003 ||
+           result == 0x7ffffffe; /* DEVICE_LOST, OUT_OF_DEVICE_MEMORY, UNKNOWN */
 }
 
 bool zr_verified(const zr_run *run, const zr_call *call)
@@ -17,7 +18,8 @@ bool zr_verified(const zr_run *run, const zr_call *call)
     return run->options->verify != ZR_VERIFY_NONE && call->number >= run->options->from && !(call->flags & ZR_QUIET);
 }
 
-void zr_mismatch_add(zr_run *run, const zr_call *call, int what, const char *detail, const char *recorded, const char *replayed)
+void zr_mismatch_add(zr_run *run, const zr_call *call, int what, const char *detail, const char *recorded,
+                     const char *replayed)
 {
     pthread_mutex_lock(&run->mutex);
     zr_report *const report = run->report;
@@ -45,14 +47,16 @@ void zr_check_result(zr_run *run, const zr_call *call, int64_t result)
         if (call->result_object != ZR_NONE)
             run->plan->objects.objects[call->result_object].live = (uint64_t)result;
         if (zr_verified(run, call) && (result == 0) != (call->result == 0))
-            zr_mismatch_add(run, call, ZR_W_RESULT, "", call->result ? "a handle" : "NULL", result ? "a handle" : "NULL");
+            zr_mismatch_add(run, call, ZR_W_RESULT, "", call->result ? "a handle" : "NULL",
+                            result ? "a handle" : "NULL");
         return;
     }
     if (!zr_verified(run, call))
         return;
     const int kind = call->func->kind;
     /* done earlier than recorded is no difference: nobody forces the device to be late */
-    const bool early = call->result == ZR_NOT_READY && result == ZR_SUCCESS && (kind == ZT_K_SYNC || kind == ZT_K_QUERY);
+    const bool early =
+        call->result == ZR_NOT_READY && result == ZR_SUCCESS && (kind == ZT_K_SYNC || kind == ZT_K_QUERY);
     if (result != call->result && !early) {
         char recorded[64], replayed[64];
         const bool is_result = strcmp(zt_types[call->func->return_type].name, "ze_result_t") == 0;
@@ -114,8 +118,10 @@ static void output_differs(zr_run *run, const zr_call *call, const zr_out *out)
         print_value(out->type, out->recorded, out->size, recorded, sizeof(recorded));
         print_value(out->type, out->live, out->size, replayed, sizeof(replayed));
     } else if (out->kind == ZR_OUT_TEXT) {
-        snprintf(recorded, sizeof(recorded), "\"%.*s\"", (int)(out->size < 250 ? out->size : 250), (const char *)out->recorded);
-        snprintf(replayed, sizeof(replayed), "\"%.*s\"", (int)(out->size < 250 ? out->size : 250), (const char *)out->live);
+        snprintf(recorded, sizeof(recorded), "\"%.*s\"", (int)(out->size < 250 ? out->size : 250),
+                 (const char *)out->recorded);
+        snprintf(replayed, sizeof(replayed), "\"%.*s\"", (int)(out->size < 250 ? out->size : 250),
+                 (const char *)out->live);
     } else {
         const uint8_t *const a = out->recorded, *const b = out->live;
         uint64_t first = 0, n = 0;
@@ -125,8 +131,8 @@ static void output_differs(zr_run *run, const zr_call *call, const zr_out *out)
                 n++;
             }
         }
-        snprintf(detail, sizeof(detail), "%s, byte %llu, %llu of %llu bytes differ", out->field->name, (unsigned long long)first,
-                 (unsigned long long)n, (unsigned long long)out->size);
+        snprintf(detail, sizeof(detail), "%s, byte %llu, %llu of %llu bytes differ", out->field->name,
+                 (unsigned long long)first, (unsigned long long)n, (unsigned long long)out->size);
         snprintf(recorded, sizeof(recorded), "0x%02x", a[first]);
         snprintf(replayed, sizeof(replayed), "0x%02x", b[first]);
     }
@@ -155,14 +161,16 @@ static void take_object(zr_run *run, const zr_call *call, const zr_out *out)
 void zr_take_outputs(zr_run *run, const zr_call *call, int64_t result)
 {
     const bool compare = zr_verified(run, call) && run->options->verify == ZR_VERIFY_ALL && result == call->result;
-    const bool wrote = result == 0 || call->result != 0; /* outputs that a failed call still gives were recorded as such */
+    const bool wrote =
+        result == 0 || call->result != 0; /* outputs that a failed call still gives were recorded as such */
     for (uint32_t i = 0; wrote && i < call->n_outs; i++) {
         const zr_out *const out = &call->outs[i];
         if (out->kind == ZR_OUT_OBJECT) {
             take_object(run, call, out);
         } else if (out->kind == ZR_OUT_MEM) {
             zr_mem *const mem = &run->plan->objects.mems[out->index];
-            const uint64_t recorded = load(out->recorded, 8), live = load(out->live, 8), inside = recorded - mem->recorded;
+            const uint64_t recorded = load(out->recorded, 8), live = load(out->live, 8),
+                           inside = recorded - mem->recorded;
             if (out->created)
                 mem->live = live;
             else if (compare && mem->live != 0 && live != mem->live + inside) {
@@ -197,9 +205,12 @@ static void check_memory(zr_run *run, const zr_call *call, const zr_data *data)
         if (hash.low64 == data->hash.lo && hash.high64 == data->hash.hi)
             return;
         zr_address_name(&run->plan->objects, data->addr, data->mem, name, sizeof(name));
-        snprintf(detail, sizeof(detail), "%s, %llu bytes, of which the trace holds the hash only", name, (unsigned long long)data->len);
-        snprintf(recorded, sizeof(recorded), "hash %016llx%016llx", (unsigned long long)data->hash.hi, (unsigned long long)data->hash.lo);
-        snprintf(replayed, sizeof(replayed), "hash %016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+        snprintf(detail, sizeof(detail), "%s, %llu bytes, of which the trace holds the hash only", name,
+                 (unsigned long long)data->len);
+        snprintf(recorded, sizeof(recorded), "hash %016llx%016llx", (unsigned long long)data->hash.hi,
+                 (unsigned long long)data->hash.lo);
+        snprintf(replayed, sizeof(replayed), "hash %016llx%016llx", (unsigned long long)hash.high64,
+                 (unsigned long long)hash.low64);
         zr_mismatch_add(run, call, ZR_W_MEMORY, detail, recorded, replayed);
         return;
     }
@@ -216,7 +227,8 @@ static void check_memory(zr_run *run, const zr_call *call, const zr_data *data)
     if (n == 0)
         return; /* it has changed under our eyes */
     zr_address_name(&run->plan->objects, data->addr + first, data->mem, name, sizeof(name));
-    snprintf(detail, sizeof(detail), "%s, %llu of %llu bytes differ", name, (unsigned long long)n, (unsigned long long)data->len);
+    snprintf(detail, sizeof(detail), "%s, %llu of %llu bytes differ", name, (unsigned long long)n,
+             (unsigned long long)data->len);
     snprintf(recorded, sizeof(recorded), "0x%02x", bytes[first]);
     snprintf(replayed, sizeof(replayed), "0x%02x", live[first]);
     zr_mismatch_add(run, call, ZR_W_MEMORY, detail, recorded, replayed);

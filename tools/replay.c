@@ -10,13 +10,17 @@
 enum { DRIVER = 1, DEVICE, SCHEDULE, THREADS, SERIALIZE, VERIFY, FROM, TO, LOOP, TIMEOUT, DRY_RUN, JSON, QUIET };
 
 static const zt_option options[] = {
-    {DRIVER, 0, "driver", "auto|soft|PATH", "what to replay on: the recorded driver if it is here, else any GPU, else libze_soft (auto); "
-                                             "libze_soft; or a driver's file"},
+    {DRIVER, 0, "driver", "auto|soft|PATH",
+     "what to replay on: the recorded driver if it is here, else any GPU, else libze_soft (auto); "
+     "libze_soft; or a driver's file"},
     {DEVICE, 0, "device", "N", "use the driver's N-th device, from 0, for every device of the recording"},
-    {SCHEDULE, 0, "schedule", "S", "libze_soft's schedule: async, eager, lazy, seed:N, script:FILE, null; the recorded one if not given"},
+    {SCHEDULE, 0, "schedule", "S",
+     "libze_soft's schedule: async, eager, lazy, seed:N, script:FILE, null; the recorded one if not given"},
     {THREADS, 0, "threads", "recorded|one", "each call on its own thread, as recorded, or all on one in a line"},
-    {SERIALIZE, 0, "serialize", "none|submit|list|command", "wait on the host behind each submit, each list, or each command"},
-    {VERIFY, 0, "verify", "all|results|none", "compare results, outputs and what the host reads back; results only; nothing"},
+    {SERIALIZE, 0, "serialize", "none|submit|list|command",
+     "wait on the host behind each submit, each list, or each command"},
+    {VERIFY, 0, "verify", "all|results|none",
+     "compare results, outputs and what the host reads back; results only; nothing"},
     {FROM, 0, "from", "#A", "compare from call A on; those before it are made all the same"},
     {TO, 0, "to", "#B", "end behind call B"},
     {LOOP, 0, "loop", "N", "replay N times, each in a fresh process, until one differs"},
@@ -33,9 +37,11 @@ const zt_command zt_command_replay = {
     .summary = "make the calls of a trace again and compare",
     .synopsis = "TRACE",
     .options = options,
-    .more = "Exit status: 0 the same as recorded, 1 something differs, 2 usage, 3 damaged trace, 125 it can't be replayed here.\n\n"
-            "A recorded failure that comes back is the same; one that does not come back differs. Waits and queries that "
-            "succeeded in the recording are waited for.",
+    .more =
+        "Exit status: 0 the same as recorded, 1 something differs, 2 usage, 3 damaged trace, 125 it can't be replayed "
+        "here.\n\n"
+        "A recorded failure that comes back is the same; one that does not come back differs. Waits and queries that "
+        "succeeded in the recording are waited for.",
     .usage_status = ZT_EXIT_USAGE,
     .run = run,
 };
@@ -57,12 +63,24 @@ static int option_value(const zt_parser *parser, zr_options *o, int id)
     const char *const value = parser->value;
     uint64_t number = 0;
     switch (id) {
-    case DRIVER: o->driver = value; break;
-    case SCHEDULE: o->schedule = value; break;
-    case THREADS: o->threads = (enum zr_threads)choice(value, threads); break;
-    case SERIALIZE: o->serialize = (enum zr_serialize)choice(value, serialize); break;
-    case VERIFY: o->verify = (enum zr_verify)choice(value, verify); break;
-    case DRY_RUN: o->dry_run = true; break;
+    case DRIVER:
+        o->driver = value;
+        break;
+    case SCHEDULE:
+        o->schedule = value;
+        break;
+    case THREADS:
+        o->threads = (enum zr_threads)choice(value, threads);
+        break;
+    case SERIALIZE:
+        o->serialize = (enum zr_serialize)choice(value, serialize);
+        break;
+    case VERIFY:
+        o->verify = (enum zr_verify)choice(value, verify);
+        break;
+    case DRY_RUN:
+        o->dry_run = true;
+        break;
     case DEVICE:
         if (!zt_parse_number(value, &number) || number > 1000)
             return zt_usage_error(&zt_command_replay, "--device wants a number from 0 on, not '%s'", value);
@@ -92,8 +110,9 @@ static int option_value(const zt_parser *parser, zr_options *o, int id)
 
 static void print_json(const zr_report *r)
 {
-    printf("{\"same\":%s,\"verdict\":%d,\"calls\":%llu,\"not_made\":%llu,\"first_mismatch\":", r->verdict == ZR_SAME ? "true" : "false",
-           r->verdict, (unsigned long long)r->calls, (unsigned long long)r->not_made);
+    printf("{\"same\":%s,\"verdict\":%d,\"calls\":%llu,\"not_made\":%llu,\"first_mismatch\":",
+           r->verdict == ZR_SAME ? "true" : "false", r->verdict, (unsigned long long)r->calls,
+           (unsigned long long)r->not_made);
     if (r->mismatches > 0) {
         printf("{\"call\":%llu,\"function\":", (unsigned long long)r->first.call);
         zt_json_string(stdout, r->first.function);
@@ -107,7 +126,8 @@ static void print_json(const zr_report *r)
     } else {
         printf("null");
     }
-    printf(",\"mismatches\":%llu,\"injected\":%llu,\"mapped\":%llu,\"callbacks\":%llu,\"rounds\":%llu,\"time_ns\":%llu,\"failure\":",
+    printf(",\"mismatches\":%llu,\"injected\":%llu,\"mapped\":%llu,\"callbacks\":%llu,\"rounds\":%llu,\"time_ns\":%llu,"
+           "\"failure\":",
            (unsigned long long)r->mismatches, (unsigned long long)r->injected, (unsigned long long)r->mapped,
            (unsigned long long)r->callbacks, (unsigned long long)r->rounds, (unsigned long long)r->ns);
     if (r->failed_call != 0) {
@@ -129,8 +149,9 @@ static void print_json(const zr_report *r)
 static void print_text(const zr_report *r, const zr_options *o)
 {
     if (o->dry_run) {
-        printf("%s: %llu calls would be made, %llu not\n", r->verdict == ZR_SAME ? "can be replayed" : "can't be replayed",
-               (unsigned long long)r->calls, (unsigned long long)r->not_made);
+        printf("%s: %llu calls would be made, %llu not\n",
+               r->verdict == ZR_SAME ? "can be replayed" : "can't be replayed", (unsigned long long)r->calls,
+               (unsigned long long)r->not_made);
         return;
     }
     if (r->verdict == ZR_SAME) {
@@ -138,8 +159,8 @@ static void print_text(const zr_report *r, const zr_options *o)
         if (r->rounds > 1)
             printf(" in each of %llu rounds", (unsigned long long)r->rounds);
         if (r->failed_call != 0)
-            printf("; the recorded failure came back: #%llu %s = %s", (unsigned long long)r->failed_call, r->failed_function,
-                   r->failed_result);
+            printf("; the recorded failure came back: #%llu %s = %s", (unsigned long long)r->failed_call,
+                   r->failed_function, r->failed_result);
         printf("\n");
     } else if (r->mismatches > 0) {
         printf("differs: ");
@@ -150,7 +171,8 @@ static void print_text(const zr_report *r, const zr_options *o)
             printf(" (%s)", r->first.detail);
         printf(" recorded %s, replayed %s\n", r->first.recorded, r->first.replayed);
         if (r->mismatches > 1)
-            printf("%llu differences in all, in %llu calls\n", (unsigned long long)r->mismatches, (unsigned long long)r->calls);
+            printf("%llu differences in all, in %llu calls\n", (unsigned long long)r->mismatches,
+                   (unsigned long long)r->calls);
     }
     if (r->pending_call != 0 && r->pending_call != r->failed_call) {
         printf("#%llu %s never returned in the recording ", (unsigned long long)r->pending_call, r->pending_function);
@@ -205,8 +227,8 @@ static int run(int argc, char **argv)
     } else {
         status = zr_replay(plan, &o, &report);
         if (!quiet && report.driver[0] != 0 && !json)
-            fprintf(stderr, "zetrace: replay on %s, %s%s%s\n", report.driver, report.driver_why, o.schedule ? ", schedule " : "",
-                    o.schedule ? o.schedule : "");
+            fprintf(stderr, "zetrace: replay on %s, %s%s%s\n", report.driver, report.driver_why,
+                    o.schedule ? ", schedule " : "", o.schedule ? o.schedule : "");
         if (report.message[0] != 0)
             zt_complain("%s: %s", path, report.message);
         if (json)

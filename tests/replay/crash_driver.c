@@ -22,7 +22,8 @@ static ze_result_t driver_get(uint32_t *count, ze_driver_handle_t *drivers)
     return ZE_RESULT_SUCCESS;
 }
 
-static ze_result_t context_create(ze_driver_handle_t driver, const ze_context_desc_t *desc, ze_context_handle_t *context)
+static ze_result_t context_create(ze_driver_handle_t driver, const ze_context_desc_t *desc,
+                                  ze_context_handle_t *context)
 {
     (void)driver;
     (void)desc;

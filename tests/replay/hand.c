@@ -82,12 +82,23 @@ static kept *begin(hand *h, const zt_func *func, const uint64_t *words)
     kept *const k = calloc(1, sizeof(*k));
     memcpy(k->words, words, func->n_words * 8u);
     keeper in = {k->in, 0};
-    const zt_walk walk = {.func = func, .words = k->words, .phase = ZT_ENTER, .memory = &zt_live_memory, .targets_only = true,
-                          .visit = keep, .ctx = &in};
+    const zt_walk walk = {.func = func,
+                          .words = k->words,
+                          .phase = ZT_ENTER,
+                          .memory = &zt_live_memory,
+                          .targets_only = true,
+                          .visit = keep,
+                          .ctx = &in};
     zt_walk_call(&walk);
     memcpy(k->contents, waiting, sizeof(waiting));
-    k->call = (zt_call){.func = func, .thread = this_thread, .words = k->words, .in = k->in, .out = k->out, .n_in = in.n,
-                        .contents = k->contents, .n_contents = n_waiting};
+    k->call = (zt_call){.func = func,
+                        .thread = this_thread,
+                        .words = k->words,
+                        .in = k->in,
+                        .out = k->out,
+                        .n_in = in.n,
+                        .contents = k->contents,
+                        .n_contents = n_waiting};
     n_waiting = 0;
     for (uint32_t i = 0; i < k->call.n_contents; i++)
         if (k->contents[i].kind != ZT_C_READBACK)
@@ -109,8 +120,15 @@ static void end(kept *k, int64_t result)
     zt_call_memory before = {&k->call, ZT_ENTER, NULL};
     const zt_memory then = zt_memory_of(&before);
     keeper out = {k->out, 0};
-    const zt_walk walk = {.func = k->call.func, .words = k->words, .phase = ZT_LEAVE, .result = result, .memory = &zt_live_memory,
-                          .targets_only = true, .before = &then, .visit = keep, .ctx = &out};
+    const zt_walk walk = {.func = k->call.func,
+                          .words = k->words,
+                          .phase = ZT_LEAVE,
+                          .result = result,
+                          .memory = &zt_live_memory,
+                          .targets_only = true,
+                          .before = &then,
+                          .visit = keep,
+                          .ctx = &out};
     zt_walk_call(&walk);
     k->call.n_out = out.n;
     for (uint32_t i = 0; i < k->call.n_contents; i++)
@@ -157,9 +175,17 @@ static void record(const char *path, const char *schedule, void (*program)(hand 
     zt_library library = {.path = (char *)getenv("TEST_SOFT"), .build_id = (char[]){""}};
     zt_pair knob = {(char[]){"ZE_SOFT_SCHEDULE"}, (char *)(uintptr_t)schedule};
     char *none_text = (char[]){""};
-    zt_session session = {.program = (char[]){"hand"}, .hostname = none_text, .rank = none_text, .version = none_text,
-                          .order = (char[]){"tsc"}, .attach = (char[]){"layer"}, .memory = (char[]){"inputs"},
-                          .libraries = &library, .n_libraries = 1, .environment = &knob, .n_environment = schedule[0] ? 1 : 0};
+    zt_session session = {.program = (char[]){"hand"},
+                          .hostname = none_text,
+                          .rank = none_text,
+                          .version = none_text,
+                          .order = (char[]){"tsc"},
+                          .attach = (char[]){"layer"},
+                          .memory = (char[]){"inputs"},
+                          .libraries = &library,
+                          .n_libraries = 1,
+                          .environment = &knob,
+                          .n_environment = schedule[0] ? 1 : 0};
     zt_writer *writer;
     zt_error error;
     const zt_writer_options overwrite = {.overwrite = true};

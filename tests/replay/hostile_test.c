@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Property: whatever a trace says, making a plan of it touches no memory but its own, ends, and gives a plan or an error; and a replay
- * of it gives a verdict. Right traces are taken and spoilt at random.  hostile_test [ROUNDS [SEED]]
+ * Property: whatever a trace says, making a plan of it touches no memory but its own, ends, and gives a plan or an
+ * error; and a replay of it gives a verdict. Right traces are taken and spoilt at random.  hostile_test [ROUNDS [SEED]]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,8 +85,8 @@ static bool read_calls(const char *path)
         for (uint32_t i = 0; i < from->n_contents; i++) {
             to->contents[i] = from->contents[i];
             uint64_t len = from->contents[i].len;
-            const void *const bytes = from->contents[i].data ? from->contents[i].data
-                                                            : zt_trace_blob(trace, &from->contents[i].hash, &len);
+            const void *const bytes =
+                from->contents[i].data ? from->contents[i].data : zt_trace_blob(trace, &from->contents[i].hash, &len);
             to->contents[i].data = bytes ? dup_bytes(bytes, len) : NULL;
         }
     }
@@ -96,13 +96,19 @@ static bool read_calls(const char *path)
 
 static uint64_t odd_value(void)
 {
-    static const uint64_t values[] = {0, 1, 8, 24, 64, 4096, 65536, 1u << 30, UINT32_MAX, INT64_MAX, UINT64_MAX, UINT64_MAX - 4096};
+    static const uint64_t values[] = {0,     1,        8,          24,        64,         4096,
+                                      65536, 1u << 30, UINT32_MAX, INT64_MAX, UINT64_MAX, UINT64_MAX - 4096};
     const copy *const other = &calls[below(n_calls)];
     switch (below(4)) {
-    case 0: return values[below(sizeof(values) / sizeof(values[0]))];
-    case 1: return other->words[below(other->call.func->n_words)];
-    case 2: return other->call.n_in ? other->in[below(other->call.n_in)].addr + 8 * below(3) : 0; /* a driver may count on alignment */
-    default: return dice();
+    case 0:
+        return values[below(sizeof(values) / sizeof(values[0]))];
+    case 1:
+        return other->words[below(other->call.func->n_words)];
+    case 2:
+        return other->call.n_in ? other->in[below(other->call.n_in)].addr + 8 * below(3)
+                                : 0; /* a driver may count on alignment */
+    default:
+        return dice();
     }
 }
 
@@ -113,32 +119,74 @@ static void spoil_piece(zt_piece *p)
     uint8_t *const bytes = (uint8_t *)(uintptr_t)p->data;
     const uint64_t value = odd_value();
     switch (below(6)) {
-    case 0: p->len = below(p->len + 1); break;
-    case 1: if (p->len) bytes[below(p->len)] ^= (uint8_t)(1u << below(8)); break;
-    case 2: if (p->len >= 8) memcpy(bytes + below(p->len / 8) * 8, &value, 8); break;
-    case 3: if (p->len >= 16) memcpy(bytes + 8, &p->addr, 8); break; /* a chain that is its own next */
-    case 4: p->addr = value; break;
-    default: if (p->len >= 4) memcpy(bytes, &value, 4); break;
+    case 0:
+        p->len = below(p->len + 1);
+        break;
+    case 1:
+        if (p->len)
+            bytes[below(p->len)] ^= (uint8_t)(1u << below(8));
+        break;
+    case 2:
+        if (p->len >= 8)
+            memcpy(bytes + below(p->len / 8) * 8, &value, 8);
+        break;
+    case 3:
+        if (p->len >= 16)
+            memcpy(bytes + 8, &p->addr, 8);
+        break; /* a chain that is its own next */
+    case 4:
+        p->addr = value;
+        break;
+    default:
+        if (p->len >= 4)
+            memcpy(bytes, &value, 4);
+        break;
     }
 }
 
 static void spoil(copy *c)
 {
     switch (below(12)) {
-    case 0: case 1: c->words[below(c->call.func->n_words)] = odd_value(); break;
-    case 2: case 3: if (c->call.n_in) spoil_piece(&c->in[below(c->call.n_in)]); break;
-    case 4: case 5: if (c->call.n_out) spoil_piece(&c->out[below(c->call.n_out)]); break;
-    case 6: c->call.result = (int64_t)(uint32_t)odd_value(); break;
-    case 7: c->call.thread = (uint32_t)below(5); break;
-    case 8: c->call.returned = (uint8_t)below(2); c->call.nested = (uint8_t)below(2); break;
-    case 9: c->call.func = &zt_funcs[below(zt_n_funcs)]; break;
-    case 10: if (c->call.n_in) c->call.n_in--; else c->call.leave_ns = odd_value(); break;
+    case 0:
+    case 1:
+        c->words[below(c->call.func->n_words)] = odd_value();
+        break;
+    case 2:
+    case 3:
+        if (c->call.n_in)
+            spoil_piece(&c->in[below(c->call.n_in)]);
+        break;
+    case 4:
+    case 5:
+        if (c->call.n_out)
+            spoil_piece(&c->out[below(c->call.n_out)]);
+        break;
+    case 6:
+        c->call.result = (int64_t)(uint32_t)odd_value();
+        break;
+    case 7:
+        c->call.thread = (uint32_t)below(5);
+        break;
+    case 8:
+        c->call.returned = (uint8_t)below(2);
+        c->call.nested = (uint8_t)below(2);
+        break;
+    case 9:
+        c->call.func = &zt_funcs[below(zt_n_funcs)];
+        break;
+    case 10:
+        if (c->call.n_in)
+            c->call.n_in--;
+        else
+            c->call.leave_ns = odd_value();
+        break;
     default:
         if (c->call.n_contents) {
             zt_content *const content = &c->contents[below(c->call.n_contents)];
             content->addr = odd_value();
         } else {
-            c->contents[0] = (zt_content){.kind = (uint8_t)(1 + below(3)), .addr = odd_value(), .len = odd_value(), .hash_only = 1};
+            c->contents[0] =
+                (zt_content){.kind = (uint8_t)(1 + below(3)), .addr = odd_value(), .len = odd_value(), .hash_only = 1};
             c->call.n_contents = 1;
         }
     }
@@ -150,8 +198,15 @@ static bool write_spoilt(const char *path)
     zt_error error;
     char *const none = (char[]){""};
     zt_library library = {.path = getenv("TEST_SOFT"), .build_id = none};
-    const zt_session session = {.program = none, .hostname = none, .rank = none, .version = none, .order = none, .attach = none,
-                                .memory = none, .libraries = &library, .n_libraries = 1};
+    const zt_session session = {.program = none,
+                                .hostname = none,
+                                .rank = none,
+                                .version = none,
+                                .order = none,
+                                .attach = none,
+                                .memory = none,
+                                .libraries = &library,
+                                .n_libraries = 1};
     const zt_writer_options overwrite = {.overwrite = true};
     if (zt_writer_open(&writer, path, &session, &overwrite, &error) != ZT_OK)
         return false;
@@ -186,8 +241,9 @@ static bool write_spoilt(const char *path)
 
 int main(int argc, char **argv)
 {
-    static void (*const programs[])(hand *h) = {evict_good, host_memory, gate, two_threads, many_queries};
-    const uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 0) : 800, seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+    static void (*const programs[])(hand * h) = {evict_good, host_memory, gate, two_threads, many_queries};
+    const uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 0) : 800,
+                   seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
     char folder[] = "/tmp/zetrace-hostile-XXXXXX", path[256];
     uint64_t planned = 0, same = 0, differs = 0, cannot = 0, ended = 0;
     if (getenv("TEST_SOFT") == NULL || mkdtemp(folder) == NULL)
@@ -234,8 +290,9 @@ int main(int argc, char **argv)
         }
         free_calls();
     }
-    printf("%llu plans: %llu same, %llu differ, %llu cannot be replayed; %llu ended by a signal\n", (unsigned long long)planned,
-           (unsigned long long)same, (unsigned long long)differs, (unsigned long long)cannot, (unsigned long long)ended);
+    printf("%llu plans: %llu same, %llu differ, %llu cannot be replayed; %llu ended by a signal\n",
+           (unsigned long long)planned, (unsigned long long)same, (unsigned long long)differs,
+           (unsigned long long)cannot, (unsigned long long)ended);
     unlink(path);
     rmdir(folder);
     return status || ended > 0 || planned == 0 || cannot == 0 || same == 0;

@@ -12,7 +12,8 @@ void start(hand *h, basics *b)
 {
     static ze_context_desc_t context = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC};
     static ze_command_queue_desc_t queue = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC};
-    static ze_event_pool_desc_t pool = {.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE, .count = 8};
+    static ze_event_pool_desc_t pool = {
+        .stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE, .count = 8};
     uint32_t n = 0;
     CALL(h, "zeInit", 0);
     CALL(h, "zeDriverGet", W(&n), 0);
@@ -35,7 +36,9 @@ uint64_t new_list(hand *h, const basics *b)
 
 uint64_t new_event(hand *h, const basics *b, uint32_t index)
 {
-    ze_event_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC, .index = index, .signal = ZE_EVENT_SCOPE_FLAG_HOST,
+    ze_event_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC,
+                            .index = index,
+                            .signal = ZE_EVENT_SCOPE_FLAG_HOST,
                             .wait = ZE_EVENT_SCOPE_FLAG_HOST};
     ze_event_handle_t event = NULL;
     CALL(h, "zeEventCreate", W(b->pool), W(&desc), W(&event));
@@ -108,7 +111,8 @@ void host_memory(hand *h)
     static uint8_t source[SIZE], back[SIZE];
     basics b;
     start(h, &b);
-    const uint64_t device = new_memory(h, &b, "zeMemAllocDevice", SIZE), usm = new_memory(h, &b, "zeMemAllocHost", SIZE);
+    const uint64_t device = new_memory(h, &b, "zeMemAllocDevice", SIZE),
+                   usm = new_memory(h, &b, "zeMemAllocHost", SIZE);
     const uint64_t list = new_list(h, &b);
     CALL(h, "zeCommandListAppendMemoryCopy", list, device, W(source), SIZE, 0, 0, 0);
     CALL(h, "zeCommandListAppendBarrier", list, 0, 0, 0);
@@ -132,7 +136,8 @@ void gate(hand *h)
     basics b;
     start(h, &b);
     uint64_t event = new_event(h, &b, 0);
-    const uint64_t done = new_event(h, &b, 1), list = new_list(h, &b), memory = new_memory(h, &b, "zeMemAllocDevice", SIZE);
+    const uint64_t done = new_event(h, &b, 1), list = new_list(h, &b),
+                   memory = new_memory(h, &b, "zeMemAllocDevice", SIZE);
     const uint32_t pattern = 0x01020304;
     CALL(h, "zeCommandListAppendWaitOnEvents", list, 1, W(&event));
     CALL(h, "zeCommandListAppendMemoryFill", list, memory, W(&pattern), 4, SIZE, done, 0, 0);

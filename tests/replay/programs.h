@@ -20,12 +20,12 @@ uint64_t new_memory(hand *h, const basics *b, const char *function, size_t size)
 int64_t execute(hand *h, const basics *b, uint64_t list);
 int64_t sync_queue(hand *h, const basics *b);
 
-void evict_bad(hand *h);    /* lazy: a later submit gives UNKNOWN */
+void evict_bad(hand *h); /* lazy: a later submit gives UNKNOWN */
 void evict_good(hand *h);
-void host_memory(hand *h);  /* pageable source and destination, rewritten between append and execute */
-void gate(hand *h);         /* submits, then signals from the host what the submit waits for */
-void two_threads(hand *h);  /* one waits for what the other signals */
+void host_memory(hand *h);   /* pageable source and destination, rewritten between append and execute */
+void gate(hand *h);          /* submits, then signals from the host what the submit waits for */
+void two_threads(hand *h);   /* one waits for what the other signals */
 void eight_threads(hand *h); /* objects and memory come and go on each */
-void many_queries(hand *h); /* every enumeration and property there is, twice */
+void many_queries(hand *h);  /* every enumeration and property there is, twice */
 
 #endif

@@ -37,11 +37,11 @@ static int replay(const char *file, const char *schedule, void (*set)(zr_options
     }
     zt_trace_close(trace);
     if (getenv("TEST_VERBOSE"))
-        printf("  [%d] %llu made, %llu not; %llu mismatches: #%llu %s %s (%s) %s / %s; failed #%llu %s; %s\n", report.verdict,
-               (unsigned long long)report.calls, (unsigned long long)report.not_made, (unsigned long long)report.mismatches,
-               (unsigned long long)report.first.call, report.first.function, zr_what_name(report.first.what), report.first.detail,
-               report.first.recorded, report.first.replayed, (unsigned long long)report.failed_call, report.failed_function,
-               report.message);
+        printf("  [%d] %llu made, %llu not; %llu mismatches: #%llu %s %s (%s) %s / %s; failed #%llu %s; %s\n",
+               report.verdict, (unsigned long long)report.calls, (unsigned long long)report.not_made,
+               (unsigned long long)report.mismatches, (unsigned long long)report.first.call, report.first.function,
+               zr_what_name(report.first.what), report.first.detail, report.first.recorded, report.first.replayed,
+               (unsigned long long)report.failed_call, report.failed_function, report.message);
     return report.verdict;
 }
 
@@ -189,6 +189,22 @@ static void test_missing_handle(void)
     CU_ASSERT_EQUAL(replay(record("handle", "", no_such_handle), NULL, NULL), ZR_CANNOT);
     CU_ASSERT_PTR_NOT_NULL(strstr(report.message, "0x12345678"));
     CU_ASSERT_PTR_NOT_NULL(strstr(report.message, "#8 zeEventHostSignal"));
+}
+
+/* A function of a later version of the API. */
+static void future(hand *h)
+{
+    static const zt_func later = {.name = "zeContextFoldSpaceExp", .kind = ZT_K_OTHER, .n_words = 1};
+    basics b;
+    start(h, &b);
+    hand_pretend(h, "zeContextDestroy", (const uint64_t[]){0}, 0);
+    hand_last(h)->func = &later;
+}
+
+static void test_unknown_function(void)
+{
+    CU_ASSERT_EQUAL(replay(record("future", "", future), NULL, NULL), ZR_CANNOT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(report.message, "call #8 zeContextFoldSpaceExp cannot be made again"));
 }
 
 static void wrong_output(hand *h)
@@ -380,7 +396,8 @@ static void test_crash(void)
     CU_ASSERT_EQUAL(replay(record("crash", "", context_only), NULL, crashing), ZR_DIFFERS);
     CU_ASSERT_PTR_NOT_NULL(strstr(report.message, "call #3 zeContextCreate did not return"));
     CU_ASSERT_EQUAL(report.first.what, ZR_W_FAULT);
-    CU_ASSERT_EQUAL(replay(record("crashed", "", context_crash), NULL, crashing), ZR_SAME); /* it died of it then, too */
+    CU_ASSERT_EQUAL(replay(record("crashed", "", context_crash), NULL, crashing),
+                    ZR_SAME); /* it died of it then, too */
     CU_ASSERT_EQUAL(report.failed_call, 3);
     CU_ASSERT_STRING_EQUAL(report.failed_result, "(never returned)");
     CU_ASSERT_EQUAL(replay(path, NULL, NULL), ZR_SAME); /* libze_soft does not die, and says so */
@@ -417,6 +434,7 @@ int main(int argc, char **argv)
         {"eight threads", test_many_threads},
         {"a wait that cannot end says so", test_blocked},
         {"a handle nobody made", test_missing_handle},
+        {"a function that nobody knows", test_unknown_function},
         {"a wrong output is named", test_wrong_output},
         {"no driver, no library, no device, no schedule", test_cannot},
         {"--from --to --loop --verify --dry-run", test_range},
