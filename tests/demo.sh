@@ -24,7 +24,8 @@ say() { printf '\n# %s\n' "$*"; }
 
 say "evict copies A to B, evicts and frees B at once, and runs ten empty lists. It fails far from its mistake:"
 show "zetrace record --driver=soft --schedule=lazy -o bad.zetrace -- ./evict"
-expect 1 "$zetrace" record --driver=soft --schedule=lazy -o bad.zetrace -- ./evict 2>&1 | tail -n 4
+expect 1 "$zetrace" record --driver=soft --schedule=lazy -o bad.zetrace -- ./evict >log 2>&1
+tail -n 4 log
 [ -s bad.zetrace ] || exit 1
 
 say "Which call failed first, and what came before it?"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "commands.h"
+#include "manual.h"
 
 const zt_command *const zt_commands[] = {&zt_command_record, &zt_command_info, &zt_command_dump, &zt_command_replay,
                                          &zt_command_help,   NULL};
@@ -60,6 +60,8 @@ int main(int argc, char **argv)
         zt_print_commands(stdout);
         return zt_finish_output(ZT_EXIT_OK);
     }
+    if (strcmp(name, "--generate") == 0)
+        return zt_generate(argc - 1, argv + 1);
     const zt_command *const command = zt_command_find(name);
     return command ? command->run(argc - 1, argv + 1) : zt_no_command(name);
 }
