@@ -59,6 +59,7 @@ typedef struct zr_report {
     uint64_t mismatches, injected;
     uint64_t mapped;    /* values that differ because driver or device is another one */
     uint64_t callbacks; /* host callbacks replaced by one that does nothing */
+    uint64_t compared;  /* bytes of memory that the host read back */
     uint64_t rounds;
     uint64_t ns;          /* time from first to last call */
     zr_mismatch first;    /* if mismatches > 0 */

@@ -199,6 +199,7 @@ static void check_memory(zr_run *run, const zr_call *call, const zr_data *data)
     }
     if (live == NULL)
         return;
+    __atomic_add_fetch(&run->report->compared, data->len, __ATOMIC_RELAXED);
     char name[96], detail[256], recorded[64], replayed[64];
     if (data->bytes == NULL) {
         const XXH128_hash_t hash = XXH3_128bits(live, data->len);

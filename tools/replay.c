@@ -126,10 +126,12 @@ static void print_json(const zr_report *r)
     } else {
         printf("null");
     }
-    printf(",\"mismatches\":%llu,\"injected\":%llu,\"mapped\":%llu,\"callbacks\":%llu,\"rounds\":%llu,\"time_ns\":%llu,"
+    printf(",\"mismatches\":%llu,\"injected\":%llu,\"mapped\":%llu,\"callbacks\":%llu,\"compared_bytes\":%llu,"
+           "\"rounds\":%llu,\"time_ns\":%llu,"
            "\"failure\":",
            (unsigned long long)r->mismatches, (unsigned long long)r->injected, (unsigned long long)r->mapped,
-           (unsigned long long)r->callbacks, (unsigned long long)r->rounds, (unsigned long long)r->ns);
+           (unsigned long long)r->callbacks, (unsigned long long)r->compared, (unsigned long long)r->rounds,
+           (unsigned long long)r->ns);
     if (r->failed_call != 0) {
         printf("{\"call\":%llu,\"function\":", (unsigned long long)r->failed_call);
         zt_json_string(stdout, r->failed_function);

@@ -46,8 +46,10 @@ def same(name, schedule, program, *args):
         return
     for threads in ("recorded", "one"):
         status, report, told = replay("t.zetrace", "--threads=" + threads)
-        check(f"{name} on {schedule}, threads {threads}: {report.get('calls')} calls", status == 0 and report.get("same") is True,
+        check(f"{name} on {schedule}, threads {threads}: {report.get('calls')} calls, {report.get('compared_bytes')} bytes", status == 0 and report.get("same") is True,
               f"status {status}: {report} {told}")
+        if program == "hostmem":
+            check("its read-backs were compared", report.get("compared_bytes", 0) > 0, report)
     os.unlink("t.zetrace")
 
 

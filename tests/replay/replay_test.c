@@ -93,8 +93,10 @@ static void test_memory(void)
 {
     static const char *const schedules[] = {"lazy", "eager", "async"};
     const char *const trace = record("memory", "lazy", host_memory);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         CU_ASSERT_EQUAL(replay(trace, schedules[i], NULL), ZR_SAME);
+        CU_ASSERT_EQUAL(report.compared, 3 * 2 * 4096);
+    }
 }
 
 static void wrong_byte(hand *h)
