@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-BIN = sys.argv[1]
+BIN = os.path.abspath(sys.argv[1])
 ZETRACE = os.path.join(BIN, "zetrace")
 failures = 0
 
