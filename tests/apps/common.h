@@ -134,18 +134,29 @@ static inline void *host_new(const app *a, size_t size)
     return p;
 }
 
-/* Closes and executes. @return the submit's result. */
+/* Executes one closed list. @return the submit's result. */
 static inline ze_result_t run(ze_command_queue_handle_t queue, ze_command_list_handle_t list, ze_fence_handle_t fence)
 {
     return zeCommandQueueExecuteCommandLists(queue, 1, &list, fence);
 }
 
-static inline bool fixed_wanted(int argc, char **argv)
+static inline bool wanted(int argc, char **argv, const char *what)
 {
     for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "fixed") == 0 || strcmp(argv[i], "good") == 0)
+        if (strcmp(argv[i], what) == 0)
             return true;
     return false;
+}
+
+static inline bool fixed_wanted(int argc, char **argv)
+{
+    return wanted(argc, argv, "fixed") || wanted(argc, argv, "good");
+}
+
+static inline void nap(unsigned milliseconds)
+{
+    const struct timespec t = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
+    nanosleep(&t, NULL);
 }
 
 static inline int verdict(bool shown, const char *what)

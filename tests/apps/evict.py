@@ -13,6 +13,10 @@ def loader_path():
     raise SystemExit(2)
 
 
+NAMES = {1: "ZE_RESULT_NOT_READY", 0x70000001: "ZE_RESULT_ERROR_DEVICE_LOST",
+         0x70000003: "ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY", 0x78000001: "ZE_RESULT_ERROR_UNINITIALIZED",
+         0x78000003: "ZE_RESULT_ERROR_UNSUPPORTED_FEATURE", 0x78000004: "ZE_RESULT_ERROR_INVALID_ARGUMENT",
+         0x7ffffffe: "ZE_RESULT_ERROR_UNKNOWN"}
 ze = ctypes.CDLL(loader_path(), mode=ctypes.RTLD_LOCAL)
 P, U32, U64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
 failed = False
@@ -29,7 +33,7 @@ def call(name, *args, must=True):
     function.restype = U32
     result = function(*args)
     if result:
-        print(f"{name} = {result:#x}")
+        print(f"{name} = {NAMES.get(result, hex(result))}")
         if must:
             sys.exit(2)
         failed = True

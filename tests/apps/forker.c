@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* forker [CHILDREN]: parent and children make calls; each prints "PID calls=N". */
+/*
+ * forker [CHILDREN]: the parent makes calls and runs commands, then forks children, of which each does so anew. Each process
+ * prints "PID calls=N".
+ */
 #include "common.h"
 
 #include <sys/wait.h>
@@ -10,7 +13,19 @@ static void some_calls(int n)
     app a = app_open(); /* 5 calls */
     for (int i = 0; i < n; i++)
         MUST(zeMemFree(a.context, host_new(&a, 4096)));
-    printf("%d calls=%d\n", getpid(), 5 + 2 * n);
+    char *const from = host_new(&a, 4096), *const to = host_new(&a, 4096); /* 10 calls from here on */
+    memset(from, n, 4096);
+    ze_command_queue_handle_t queue = queue_new(&a, 0, 0);
+    ze_command_list_handle_t list = list_new(&a, 0);
+    MUST(zeCommandListAppendMemoryCopy(list, to, from, 4096, NULL, 0, NULL));
+    MUST(zeCommandListClose(list));
+    MUST(run(queue, list, NULL));
+    MUST(zeCommandQueueSynchronize(queue, UINT64_MAX));
+    if (memcmp(to, from, 4096) != 0)
+        exit(BAD);
+    MUST(zeMemFree(a.context, from));
+    MUST(zeMemFree(a.context, to));
+    printf("%d calls=%d\n", getpid(), 5 + 2 * n + 10);
     fflush(stdout);
 }
 

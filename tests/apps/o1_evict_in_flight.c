@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* O1: A is evicted while a gated copy from it is in flight; the copy faults when the gate opens, a later submit says so. */
+/*
+ * O1: A is evicted while a gated copy from it is in flight; the copy faults when the gate opens, a later submit says so. `fixed`
+ * waits for the copy first; `fixed2` frees A with the policy that blocks until its users have ended.
+ */
 #include "common.h"
+
+#include <pthread.h>
+
+static void *open_gate(void *event)
+{
+    nap(50);
+    zeEventHostSignal(event);
+    return NULL;
+}
 
 int main(int argc, char **argv)
 {
@@ -25,6 +37,14 @@ int main(int argc, char **argv)
         MUST(zeEventHostSignal(gate));
         MUST(zeCommandQueueSynchronize(queue, UINT64_MAX));
         MUST(zeContextEvictMemory(a.context, a.device, A, size));
+    } else if (wanted(argc, argv, "fixed2")) {
+        const ze_memory_free_ext_desc_t blocking = {.stype = ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC,
+                                                    .freePolicy = ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE};
+        pthread_t helper;
+        if (pthread_create(&helper, NULL, open_gate, gate) != 0)
+            return CANNOT;
+        MUST(zeMemFreeExt(a.context, &blocking, A));
+        pthread_join(helper, NULL);
     } else {
         MUST(zeContextEvictMemory(a.context, a.device, A, size));
         MUST(zeEventHostSignal(gate));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* O3: an event is reset by the host while one command will still signal it and another waits for it. */
+/*
+ * O3: an event is recorded anew (reset by the host, signalled by a further list) while a command on the other queue has yet to
+ * wait for its first record. That waiter never wakes: the new signal stands in line behind it.
+ */
 #include "common.h"
 
 int main(int argc, char **argv)

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* O5: two copies to overlapping memory on an immediate list that is not in-order: either may end last. `barrier` is the other repair. */
+/*
+ * O5: two copies to overlapping memory on an immediate list that is not in-order: either may end last. `fixed` puts a barrier
+ * between them, `fixed2` makes the list in-order.
+ */
 #include "common.h"
+
+#define IN_ORDER 2u /* ZE_COMMAND_QUEUE_FLAG_IN_ORDER, younger than the headers this is built with */
 
 int main(int argc, char **argv)
 {
@@ -11,7 +16,7 @@ int main(int argc, char **argv)
     void *const D = device_new(&a, big);
     memset(from, 1, big);
     memset(patch, 2, small);
-    ze_command_list_handle_t list = immediate_new(&a, 0);
+    ze_command_list_handle_t list = immediate_new(&a, wanted(argc, argv, "fixed2") ? IN_ORDER : 0);
     ze_event_handle_t done = event_new(&a);
     MUST(zeCommandListAppendMemoryCopy(list, D, from, big, NULL, 0, NULL));
     if (fixed)

@@ -6,8 +6,7 @@
 
 static void *open_gate(void *event)
 {
-    const struct timespec t = {0, 300000000};
-    nanosleep(&t, NULL);
+    nap(300);
     zeEventHostSignal(event);
     return NULL;
 }

@@ -74,6 +74,8 @@ static inline int sequence_on_driver(ze_driver_handle_t driver)
     WORKS(zeDeviceGetComputeProperties, device, &compute);
     n = 0;
     WORKS(zeDeviceGetCommandQueueGroupProperties, device, &n, NULL);
+    if (n > 8)
+        n = 8;
     ze_command_queue_group_properties_t groups[8] = {{0}};
     for (unsigned i = 0; i < 8; i++)
         groups[i].stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES;
