@@ -123,7 +123,8 @@ void zc_leave_walk(zc_call *call, uint64_t t_leave, uint64_t result)
         zc_contents_leave(call, result);
         added = zc_ticks_leave() - since;
     }
-    const bool in_place = zc_in_place(t, call->slot);
+    /* a slot that was given up has no place, also when no other is open any more */
+    const bool in_place = call->slot != NULL && zc_in_place(t, call->slot);
     if (in_place && (t->head & ~1ull) + t->staged <= t->limit) {
         memcpy(zc_behind(t), t->stage, t->staged);
         if (zc_watched[call->func])
