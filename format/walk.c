@@ -84,7 +84,8 @@ static uint64_t field_value(const scope *s, unsigned index)
 /* *pointer for a sibling that points to an integer: min(as of ENTER, as of LEAVE) once the call has returned. */
 static int64_t deref(const walker *w, const scope *s, int index)
 {
-    if (index < 0 || (unsigned)index >= s->n_fields)
+    if (index < 0 || (unsigned)index >= s->n_fields || s->fields[index].shape != ZT_ONE ||
+        zt_types[s->fields[index].type].cls != ZT_UINT)
         return -1;
     const uint64_t addr = field_value(s, (unsigned)index);
     const unsigned size = zt_types[s->fields[index].type].size;
@@ -143,7 +144,8 @@ static int64_t evaluate(const walker *w, const scope *s, const zt_expr *e, uint6
         return times(deref(w, s, e->a), e->b);
     case ZT_X_FUNC_DEREF: {
         const scope params = {w->walk->func->params, w->walk->func->n_params, (const uint8_t *)w->walk->words, true};
-        return deref(w, &params, e->a);
+        /* the struct may hang on a call whose parameters are not those that its count speaks of */
+        return (unsigned)e->a < params.n_fields && params.fields[e->a].role == ZT_R_COUNT ? deref(w, &params, e->a) : -1;
     }
     case ZT_X_PATH: {
         const zt_type *const type = &zt_types[s->fields[e->a].type];
