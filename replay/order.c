@@ -101,28 +101,39 @@ bool zr_orderer_enter(zr_orderer *o, zr_plan *plan, zr_raw *raw, uint32_t thread
     return true;
 }
 
+/* Whether `helper`, made by another thread while `call` was open, may have let it return. */
+static bool may_help(const zr_plan *plan, const zr_call *helper, const zr_call *call)
+{
+    const int kind = helper->func->kind;
+    if (helper->thread == call->thread || call->func->kind == ZT_K_HOST_SIGNAL)
+        return false;
+    if (kind == ZT_K_HOST_SIGNAL)
+        return true;
+    /* work that is submitted later can end a wait for an event, but not one for a queue or fence */
+    const char *const object = call->self == ZR_NONE ? NULL : zt_types[plan->objects.objects[call->self].type].object;
+    return (kind == ZT_K_EXECUTE || kind == ZT_K_APPEND) && call->func->kind == ZT_K_SYNC && object != NULL &&
+           strcmp(object, "event") == 0;
+}
+
+static void move_behind(zr_orderer *o, zr_plan *plan, uint64_t index, uint64_t now)
+{
+    plan->calls[index].flags |= ZR_LATE;
+    o->places[index].key = now;
+    o->moved = true;
+}
+
 void zr_orderer_leave(zr_orderer *o, zr_plan *plan, const zr_raw *raw, zr_raw **open, size_t n_open)
 {
     const zr_call *const call = &plan->calls[raw->index];
     const uint64_t now = ++o->event;
     if (!(call->flags & ZR_SKIP) && o->lanes[call->thread].completed <= raw->position)
         o->lanes[call->thread].completed = raw->position + 1;
-    const int kind = call->func->kind;
-    if (kind != ZT_K_HOST_SIGNAL && kind != ZT_K_EXECUTE && kind != ZT_K_APPEND)
-        return;
     for (size_t i = 0; i < n_open; i++) {
-        zr_call *const other = &plan->calls[open[i]->index];
-        if (open[i]->index > raw->index || other->thread == call->thread)
-            continue;
-        /* work that is submitted later can end a wait for an event, but not one for a queue or fence */
-        const char *const object =
-            other->self == ZR_NONE ? NULL : zt_types[plan->objects.objects[other->self].type].object;
-        if (kind == ZT_K_HOST_SIGNAL ||
-            (other->func->kind == ZT_K_SYNC && object != NULL && strcmp(object, "event") == 0)) {
-            other->flags |= ZR_LATE;
-            o->places[open[i]->index].key = now;
-            o->moved = true;
-        }
+        const uint64_t other = open[i]->index;
+        if (other < raw->index && may_help(plan, call, &plan->calls[other]))
+            move_behind(o, plan, other, now);
+        else if (other > raw->index && may_help(plan, &plan->calls[other], call))
+            move_behind(o, plan, raw->index, now); /* it returned before its helper did */
     }
 }
 
