@@ -183,6 +183,23 @@ void two_threads(hand *h)
     CALL(h, "zeEventDestroy", s.answer);
 }
 
+void early_waiter(hand *h)
+{
+    basics b;
+    start(h, &b);
+    const uint64_t event = new_event(h, &b, 0);
+    hand_pretend(h, "zeEventHostSynchronize", (const uint64_t[]){event, UINT64_MAX}, ZE_RESULT_SUCCESS);
+    zt_call *const wait = hand_last(h);
+    hand_thread(2);
+    CALL(h, "zeEventHostSignal", event);
+    zt_call *const signal = hand_last(h);
+    hand_thread(1);
+    wait->leave_ns = signal->enter_ns + 1;
+    signal->leave_ns += 2;
+    usleep(10);
+    CALL(h, "zeEventDestroy", event);
+}
+
 struct worker {
     hand *h;
     const basics *b;

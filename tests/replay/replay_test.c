@@ -144,6 +144,9 @@ static void test_threads(void)
         CU_ASSERT_EQUAL(replay(trace, NULL, NULL), ZR_SAME);
         CU_ASSERT_EQUAL(replay(trace, NULL, one_thread), ZR_SAME);
     }
+    const char *const early = record("early", "", early_waiter);
+    CU_ASSERT_EQUAL(replay(early, NULL, NULL), ZR_SAME);
+    CU_ASSERT_EQUAL(replay(early, NULL, one_thread), ZR_SAME);
 }
 
 static void test_many_threads(void)
