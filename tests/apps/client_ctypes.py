@@ -90,8 +90,8 @@ def on_driver(driver):
     call("zeCommandListAppendMemoryCopy", commands, d, pageable, SIZE(4096), P(events[1]), U32(1), events)
     call("zeCommandListAppendBarrier", commands, NULL, U32(2), events)
     region = Region(width=64, height=8, depth=1)
-    call("zeCommandListAppendMemoryCopyRegion", commands, s, ctypes.byref(region), U32(64), U32(0), d, ctypes.byref(region), U32(128),
-         U32(0), NULL, U32(0), NULL)
+    where = ctypes.byref(region)
+    call("zeCommandListAppendMemoryCopyRegion", commands, s, where, U32(64), U32(0), d, where, U32(128), U32(0), NULL, U32(0), NULL)
     call("zeCommandListAppendBarrier", commands, NULL, U32(0), NULL)
     call("zeCommandListAppendMemoryCopy", commands, h, d, size, P(events[2]), U32(0), NULL)
     call("zeCommandListClose", commands)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mixed sequence from a program that opens the loader itself: by absolute path with RTLD_DEEPBIND (as Julia does) and dlsym.
- * client_dlsym PATH_OF_LOADER
+ * The mixed sequence from a program that opens the loader itself: by absolute path with RTLD_DEEPBIND (as Julia does)
+ * and dlsym. client_dlsym PATH_OF_LOADER
  */
 #include <dlfcn.h>
 static void *library;

@@ -77,8 +77,8 @@ static inline app app_open(void)
     MUST(zeDeviceGet(a.driver, &n, &a.device));
     const ze_context_desc_t context = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC};
     MUST(zeContextCreate(a.driver, &context, &a.context));
-    const ze_event_pool_desc_t pool = {.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE,
-                                       .count = 32};
+    const ze_event_pool_desc_t pool = {
+        .stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE, .count = 32};
     MUST(zeEventPoolCreate(a.context, &pool, 1, &a.device, &a.pool));
     return a;
 }
@@ -86,8 +86,10 @@ static inline app app_open(void)
 static inline ze_event_handle_t event_new(app *a)
 {
     ze_event_handle_t event;
-    const ze_event_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC, .index = a->next_event++,
-                                  .signal = ZE_EVENT_SCOPE_FLAG_HOST, .wait = ZE_EVENT_SCOPE_FLAG_HOST};
+    const ze_event_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC,
+                                  .index = a->next_event++,
+                                  .signal = ZE_EVENT_SCOPE_FLAG_HOST,
+                                  .wait = ZE_EVENT_SCOPE_FLAG_HOST};
     MUST(zeEventCreate(a->pool, &desc, &event));
     return event;
 }
@@ -95,7 +97,9 @@ static inline ze_event_handle_t event_new(app *a)
 static inline ze_command_queue_handle_t queue_new(const app *a, uint32_t ordinal, uint32_t index)
 {
     ze_command_queue_handle_t queue;
-    const ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .ordinal = ordinal, .index = index,
+    const ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC,
+                                          .ordinal = ordinal,
+                                          .index = index,
                                           .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS};
     MUST(zeCommandQueueCreate(a->context, a->device, &desc, &queue));
     return queue;
@@ -104,7 +108,8 @@ static inline ze_command_queue_handle_t queue_new(const app *a, uint32_t ordinal
 static inline ze_command_list_handle_t list_new(const app *a, uint32_t ordinal)
 {
     ze_command_list_handle_t list;
-    const ze_command_list_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, .commandQueueGroupOrdinal = ordinal};
+    const ze_command_list_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC,
+                                         .commandQueueGroupOrdinal = ordinal};
     MUST(zeCommandListCreate(a->context, a->device, &desc, &list));
     return list;
 }
@@ -112,8 +117,8 @@ static inline ze_command_list_handle_t list_new(const app *a, uint32_t ordinal)
 static inline ze_command_list_handle_t immediate_new(const app *a, uint32_t flags)
 {
     ze_command_list_handle_t list;
-    const ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .flags = flags,
-                                          .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS};
+    const ze_command_queue_desc_t desc = {
+        .stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .flags = flags, .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS};
     MUST(zeCommandListCreateImmediate(a->context, a->device, &desc, &list));
     return list;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The case that zetrace was made for. A list copies A to B; at once after its execution B is evicted and freed. If the copy has
- * not run by then it faults, and a later, innocent call fails. `evict good` (or the program evict_good) waits in between.
+ * The case that zetrace was made for. A list copies A to B; at once after its execution B is evicted and freed. If the
+ * copy has not run by then it faults, and a later, innocent call fails. `evict good` (or the program evict_good) waits
+ * in between.
  */
 #include "common.h"
 

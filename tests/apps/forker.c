@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forker [CHILDREN]: the parent makes calls and runs commands, then forks children, of which each does so anew. Each process
- * prints "PID calls=N".
+ * forker [CHILDREN]: the parent makes calls and runs commands, then forks children, of which each does so anew. Each
+ * process prints "PID calls=N".
  */
 #include "common.h"
 

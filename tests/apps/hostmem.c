@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hostmem [host|shared] [ungated]: host memory (pageable, or USM) is changed between append and execute, between execute and the
- * gate's opening, and right after the append on an immediate list. Prints what the device read each time: the trace must hold
- * the same. `ungated` ends with an immediate append that nothing holds back: what it reads is for the schedule to say.
+ * hostmem [host|shared] [ungated]: host memory (pageable, or USM) is changed between append and execute, between
+ * execute and the gate's opening, and right after the append on an immediate list. Prints what the device read each
+ * time: the trace must hold the same. `ungated` ends with an immediate append that nothing holds back: what it reads is
+ * for the schedule to say.
  */
 #include "common.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mixed [ROUNDS]: what a runtime does for a stream of small tasks: reset, copies, fills, barriers, events, execute, wait. */
+/* mixed [ROUNDS]: what a runtime does for a stream of small tasks: reset, copies, fills, barriers, events, execute,
+ * wait. */
 #include "common.h"
 
 int main(int argc, char **argv)

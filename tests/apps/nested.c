@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nested: calls made while another call is open. First a thread sits in zeEventHostSynchronize while the main thread makes
- * INSIDE calls and then signals; then a signal handler makes 3 calls on the very thread that sits in one. In a trace those calls
- * lie between ENTER and LEAVE of the open one. Prints inside=N, handler=N and calls=N, all it made.
+ * nested: calls made while another call is open. First a thread sits in zeEventHostSynchronize while the main thread
+ * makes INSIDE calls and then signals; then a signal handler makes 3 calls on the very thread that sits in one. In a
+ * trace those calls lie between ENTER and LEAVE of the open one. Prints inside=N, handler=N and calls=N, all it made.
  */
 #include "common.h"
 

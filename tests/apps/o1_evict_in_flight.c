@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * O1: A is evicted while a gated copy from it is in flight; the copy faults when the gate opens, a later submit says so. `fixed`
- * waits for the copy first; `fixed2` frees A with the policy that blocks until its users have ended.
+ * O1: A is evicted while a gated copy from it is in flight; the copy faults when the gate opens, a later submit says
+ * so. `fixed` waits for the copy first; `fixed2` frees A with the policy that blocks until its users have ended.
  */
 #include "common.h"
 

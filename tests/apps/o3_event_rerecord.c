@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * O3: an event is recorded anew (reset by the host, signalled by a further list) while a command on the other queue has yet to
- * wait for its first record. That waiter never wakes: the new signal stands in line behind it.
+ * O3: an event is recorded anew (reset by the host, signalled by a further list) while a command on the other queue has
+ * yet to wait for its first record. That waiter never wakes: the new signal stands in line behind it.
  */
 #include "common.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * O5: two copies to overlapping memory on an immediate list that is not in-order: either may end last. `fixed` puts a barrier
- * between them, `fixed2` makes the list in-order.
+ * O5: two copies to overlapping memory on an immediate list that is not in-order: either may end last. `fixed` puts a
+ * barrier between them, `fixed2` makes the list in-order.
  */
 #include "common.h"
 
@@ -12,7 +12,8 @@ int main(int argc, char **argv)
     const size_t big = 64u << 20, small = 4096;
     const bool fixed = fixed_wanted(argc, argv);
     app a = app_open();
-    unsigned char *const from = host_new(&a, big), *const patch = host_new(&a, small), *const back = host_new(&a, small);
+    unsigned char *const from = host_new(&a, big), *const patch = host_new(&a, small),
+                         *const back = host_new(&a, small);
     void *const D = device_new(&a, big);
     memset(from, 1, big);
     memset(patch, 2, small);

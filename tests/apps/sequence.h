@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One mixed sequence of calls, for clients that reach Level Zero in different ways. The client defines ZE(name), which gives a
- * callable of that name; every call goes through CALL, which counts it.
+ * One mixed sequence of calls, for clients that reach Level Zero in different ways. The client defines ZE(name), which
+ * gives a callable of that name; every call goes through CALL, which counts it.
  */
 #ifndef APPS_SEQUENCE_H
 #define APPS_SEQUENCE_H
@@ -105,11 +105,13 @@ static inline int sequence_on_driver(ze_driver_handle_t driver)
     const ze_fence_desc_t fd = {.stype = ZE_STRUCTURE_TYPE_FENCE_DESC};
     WORKS(zeFenceCreate, queue, &fd, &fence);
     ze_event_pool_handle_t pool;
-    const ze_event_pool_desc_t pd = {.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE, .count = 4};
+    const ze_event_pool_desc_t pd = {
+        .stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE, .count = 4};
     WORKS(zeEventPoolCreate, context, &pd, 1, devices, &pool);
     ze_event_handle_t events[4];
     for (uint32_t i = 0; i < 4; i++) {
-        const ze_event_desc_t ed = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC, .index = i, .signal = ZE_EVENT_SCOPE_FLAG_HOST};
+        const ze_event_desc_t ed = {
+            .stype = ZE_STRUCTURE_TYPE_EVENT_DESC, .index = i, .signal = ZE_EVENT_SCOPE_FLAG_HOST};
         WORKS(zeEventCreate, pool, &ed, &events[i]);
     }
     ze_command_list_handle_t list, immediate;
@@ -145,8 +147,11 @@ static inline int sequence_on_driver(ze_driver_handle_t driver)
 
     ze_module_handle_t module;
     const uint8_t garbage[20] = {3, 2, 0x23, 7};
-    const ze_module_desc_t md = {.stype = ZE_STRUCTURE_TYPE_MODULE_DESC, .format = ZE_MODULE_FORMAT_IL_SPIRV, .inputSize = sizeof(garbage),
-                                 .pInputModule = garbage, .pBuildFlags = "-O2"};
+    const ze_module_desc_t md = {.stype = ZE_STRUCTURE_TYPE_MODULE_DESC,
+                                 .format = ZE_MODULE_FORMAT_IL_SPIRV,
+                                 .inputSize = sizeof(garbage),
+                                 .pInputModule = garbage,
+                                 .pBuildFlags = "-O2"};
     if (CALL(zeModuleCreate, context, device, &md, &module, NULL) == ZE_RESULT_SUCCESS)
         printf("garbage was taken for a module\n");
     WORKS(zeContextEvictMemory, context, device, d, 65536);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spinner FILE [THREADS]: makes calls in an endless loop. Each thread keeps in FILE (mapped, 64 bytes a thread) how many of its
- * calls have begun and how many have returned, so that a test that kills the program knows what a trace must hold. A call's
- * number is in its `ptr` argument: base + thread * 2^24 + number, base being the first 8 bytes behind the threads' places.
+ * spinner FILE [THREADS]: makes calls in an endless loop. Each thread keeps in FILE (mapped, 64 bytes a thread) how
+ * many of its calls have begun and how many have returned, so that a test that kills the program knows what a trace
+ * must hold. A call's number is in its `ptr` argument: base + thread * 2^24 + number, base being the first 8 bytes
+ * behind the threads' places.
  */
 #include "common.h"
 

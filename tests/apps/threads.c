@@ -12,7 +12,8 @@ static void *work(void *memory)
     for (unsigned long i = 0; i < calls; i++) {
         void *base;
         size_t size;
-        if (zeMemGetAddressRange(shared.context, (char *)memory + i % 4096, &base, &size) != ZE_RESULT_SUCCESS || base != memory)
+        if (zeMemGetAddressRange(shared.context, (char *)memory + i % 4096, &base, &size) != ZE_RESULT_SUCCESS ||
+            base != memory)
             return "wrong";
     }
     return NULL;

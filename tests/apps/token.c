@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * token [TURNS]: two threads hand a token to and fro through an atomic variable; at each turn its holder makes a call whose `ptr`
- * argument is base + turn. In a trace no two of these may stand the wrong way round. Prints base=ADDRESS and turns=N.
+ * token [TURNS]: two threads hand a token to and fro through an atomic variable; at each turn its holder makes a call
+ * whose `ptr` argument is base + turn. In a trace no two of these may stand the wrong way round. Prints base=ADDRESS
+ * and turns=N.
  */
 #include "common.h"
 

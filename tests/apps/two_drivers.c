@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * two_drivers [ROUNDS]: the first two drivers are used in turn, call by call, with objects of each alive all the time. Prints
- * calls=N and the calls by name.
+ * two_drivers [ROUNDS]: the first two drivers are used in turn, call by call, with objects of each alive all the time.
+ * Prints calls=N and the calls by name.
  */
 #define ZE(name) name
 #include "sequence.h"

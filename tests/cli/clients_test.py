@@ -35,10 +35,10 @@ class Clients(harness.Case):
     def test_two_drivers(self):
         copy = os.path.abspath("libze_soft_copy.so.1")
         shutil.copy(harness.DRIVER, copy)
-        for name in ("client_linked", "client_dlsym", "client_tables"):
+        for name, args in {**LOADER_CLIENTS, "two_drivers": []}.items():
             with self.subTest(name):
-                args = LOADER_CLIENTS[name]
-                r = harness.zetrace("record", "-f", "-o", "t.zetrace", "--", app(name), *args, "count",
+                count = [] if name == "two_drivers" else ["count"]
+                r = harness.zetrace("record", "-f", "-o", "t.zetrace", "--", app(name), *args, *count,
                                     env={"ZE_ENABLE_ALT_DRIVERS": f"{harness.DRIVER},{copy}"})
                 self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
                 total, by_name = harness.counts_of(r.stdout)
@@ -68,6 +68,23 @@ class Clients(harness.Case):
         self.assertEqual(info["calls"] - info["internal_calls"], total)
         self.assertEqual(info["threads"], 9)
         self.assertEqual(info["dropped"], 0)
+
+    def test_calls_inside_calls(self):
+        r = self.record(app("nested"))
+        total, _ = harness.counts_of(r.stdout)
+        info = self.info()
+        self.assertEqual(info["calls"] - info["internal_calls"], total)
+        self.assertEqual(info["dropped"], 0)
+        self.assertEqual(info["never_returned"], [])
+        calls = self.dump()
+        first, second = (c for c in calls if c["function"] == "zeEventHostSynchronize")
+
+        def within(outer):
+            end = outer["time_ns"] + outer["duration_ns"]
+            return [c for c in calls if c["call"] > outer["call"] and c["time_ns"] + c["duration_ns"] < end]
+
+        self.assertEqual(sum(c["thread"] != first["thread"] for c in within(first) if c["function"] == "zeMemGetAddressRange"), 1000)
+        self.assertEqual(sum(c["thread"] == second["thread"] for c in within(second) if c["function"] == "zeDriverGetApiVersion"), 3)
 
     def test_fork_gives_a_trace_each(self):
         r = self.record(app("forker"), 3, out="f.%p.zetrace")

@@ -13,7 +13,8 @@ APPS = os.path.join(BUILD, "bin", "apps")
 DRIVER = os.path.join(BUILD, "lib", "zetrace", "libze_soft.so.1")
 LOADER = next(p for d in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib")
               for p in [os.path.join(d, "libze_loader.so.1")] if os.path.exists(p))
-LOADER_CLIENTS = {"client_linked": [], "client_dlsym": [LOADER], "client_tables": [LOADER], "client_ctypes.py": []}
+LOADER_CLIENTS = {"client_linked": [], "client_dlsym": [LOADER], "client_static": [LOADER],
+                  "client_tables": [LOADER], "client_ctypes.py": []}
 
 
 def app(name):
