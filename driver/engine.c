@@ -157,6 +157,14 @@ static void free_instance(instance *i)
     free(i);
 }
 
+/* A submit brings what it names back; whether for itself alone or for all is the rebind knob's business. */
+static void make_resident(uint64_t address)
+{
+    soft_alloc *const a = address ? soft_alloc_find_locked(address) : NULL;
+    if (a != NULL)
+        a->resident = true;
+}
+
 uint64_t soft_ring_submit_locked(soft_ring *ring, soft_command *command, const soft_submit *submit)
 {
     instance *const i = calloc(1, sizeof(*i));
@@ -171,6 +179,8 @@ uint64_t soft_ring_submit_locked(soft_ring *ring, soft_command *command, const s
         for (uint32_t w = 0; w < command->n_waits; w++)
             i->wait_values[w] = command->waits[w]->event.assigned;
     }
+    make_resident(command->dst);
+    make_resident(command->src);
     i->command = command;
     command->refs++;
     i->submit = *submit;
