@@ -536,7 +536,8 @@ void soft_seed_move_locked(void)
         seed_state = soft.seed;
         seeded = true;
     }
-    for (uint64_t steps = roll(4); steps > 0 && end_any(); steps--)
+    /* mostly nothing, or work would never pile up and nothing could overtake */
+    for (uint64_t steps = roll(4) ? 0 : roll(4); steps > 0 && end_any(); steps--)
         ;
 }
 

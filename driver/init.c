@@ -126,6 +126,8 @@ void soft_enter(void)
 
 void soft_leave(void)
 {
+    if (soft.schedule == SOFT_SEED && started) /* the device may also move before the call returns */
+        soft_seed_move_locked();
     pthread_mutex_unlock(&soft_mutex);
 }
 

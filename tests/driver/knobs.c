@@ -462,9 +462,9 @@ const test_case knob_cases[] = {
     {"async: small overtakes big", "ZE_SOFT_SCHEDULE=async", async_small_overtakes_big, 0},
     {"schedule script", "ZE_SOFT_SCHEDULE=script:two-then-one.script", script_order, 0},
     /* one seed gives one order, and there are seeds for both orders */
-    {"schedule seed, the first ends last", "ZE_SOFT_SCHEDULE=seed:1", seed_outcome, 1},
-    {"schedule seed, again", "ZE_SOFT_SCHEDULE=seed:1", seed_outcome, 1},
-    {"schedule seed, the second ends last", "ZE_SOFT_SCHEDULE=seed:2", seed_outcome, 2},
+    {"schedule seed, the first ends last", "ZE_SOFT_SCHEDULE=seed:9", seed_outcome, 1},
+    {"schedule seed, again", "ZE_SOFT_SCHEDULE=seed:9", seed_outcome, 1},
+    {"schedule seed, the second ends last", "ZE_SOFT_SCHEDULE=seed:8", seed_outcome, 2},
     {"fault ban", "ZE_SOFT_SCHEDULE=lazy", fault_ban, 0},
     {"fault ban, eager", "ZE_SOFT_SCHEDULE=eager", fault_ban, 0},
     {"fault scratch", "ZE_SOFT_SCHEDULE=lazy ZE_SOFT_FAULT=scratch", fault_scratch, 0},
