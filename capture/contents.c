@@ -529,23 +529,23 @@ void zc_contents_leave(zc_call *call, uint64_t result)
 
 /* -------------------------------------------------------------------------------------------------------------- quick */
 
-/* @return whether an address is known to lie in memory of the device's own. */
-static bool on_device(zc_thread *t, uint64_t addr)
+static ZC_COLD bool look_up(uint64_t addr, zc_range_cache *place)
 {
-    const uint64_t generation = __atomic_load_n(&zc_alloc_generation, __ATOMIC_ACQUIRE);
-    for (unsigned i = 0; i < ZC_ALLOC_CACHE; i++)
-        if (t->cache[i].generation == generation && addr >= t->cache[i].base && addr < t->cache[i].end)
-            return t->cache[i].kind == ZC_USM_DEVICE;
     zc_state_lock();
     const zc_alloc *const a = zc_alloc_find(addr);
-    zc_range_cache fresh = {0};
     if (a != NULL)
-        fresh = (zc_range_cache){a->base, a->base + a->size, zc_alloc_generation, a->kind};
+        *place = (zc_range_cache){a->base, a->base + a->size, zc_alloc_generation, a->kind};
     zc_state_unlock();
-    if (a == NULL)
-        return false;
-    t->cache[addr >> 16 & (ZC_ALLOC_CACHE - 1)] = fresh;
-    return fresh.kind == ZC_USM_DEVICE;
+    return a != NULL && place->kind == ZC_USM_DEVICE;
+}
+
+/* @return whether an address is known to lie in memory of the device's own. */
+static inline bool on_device(zc_thread *t, uint64_t addr)
+{
+    zc_range_cache *const place = &t->cache[addr >> 16 & (ZC_ALLOC_CACHE - 1)];
+    if (zc_likely(place->generation == __atomic_load_n(&zc_alloc_generation, __ATOMIC_ACQUIRE) && addr - place->base < place->end - place->base))
+        return place->kind == ZC_USM_DEVICE;
+    return look_up(addr, place);
 }
 
 bool zc_contents_quick(zc_thread *t, uint64_t list, const uint64_t *addresses, unsigned n)

@@ -25,7 +25,7 @@
 #define ZC_COLD __attribute__((cold, noinline))
 
 #define ZC_INLINE_WAITS 64u /* wait lists up to this length are copied by the wrapper itself */
-#define ZC_ALLOC_CACHE 4u
+#define ZC_ALLOC_CACHE 8u
 #define ZC_SCRATCH (64u << 10)
 
 enum zc_memory_mode { ZC_MEMORY_NONE, ZC_MEMORY_INPUTS, ZC_MEMORY_FULL };

@@ -389,9 +389,12 @@ static void run(zc_recorder *r, pid_t main_pid, zt_error *error)
     bool main_ended = false, busy = true;
     unsigned quiet = 0;
     while (!main_ended || r->n_processes > 0) {
-        if (forward_signal != 0 && !main_ended)
-            kill(main_pid, forward_signal);
-        forward_signal = 0;
+        const int number = forward_signal;
+        if (number != 0) {
+            forward_signal = 0; /* before it is passed on: another may come meanwhile */
+            if (!main_ended)
+                kill(main_pid, number);
+        }
         /* who has ended is asked before the last look at the sockets and rings: nothing can come after that */
         bool any_ended = false;
         for (size_t i = 0; i < r->n_processes; i++)
@@ -401,6 +404,8 @@ static void run(zc_recorder *r, pid_t main_pid, zt_error *error)
         bool reaped = false;
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0)
             reaped = true;
+        for (size_t i = 0; i < r->n_processes; i++)
+            zc_process_look(r->processes[i]);
         meet(r);
         for (size_t i = 0; i < r->n_processes; i++)
             any_ended |= r->processes[i]->ended;

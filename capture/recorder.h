@@ -76,6 +76,7 @@ typedef struct zc_process {
     uint64_t calls, dropped, dropped_bytes, never_returned, added_ns, late_open;
     zc_pieces in, out;
     uint64_t last_flush_ns;
+    uint64_t horizon;             /* every thread that entered a call before that time has a reader; in ticks */
 } zc_process;
 
 typedef struct zc_recorder {
@@ -99,6 +100,8 @@ uint64_t zc_mono_now(void);
 bool zc_grow(void *array, size_t n, size_t *room, size_t size);
 
 zc_process *zc_process_new(zc_recorder *recorder, const zc_hello *hello);
+/* To be called before new processes and rings are met: the next pass emits calls entered up to now. */
+void zc_process_look(zc_process *process);
 /* One pass: emits what can be emitted. @return whether anything was taken. */
 bool zc_process_pass(zc_recorder *recorder, zc_process *process);
 /* After the program's death and the last pass: writes the ending, publishes the trace, frees. Adds to the summary. */

@@ -234,6 +234,11 @@ static void move_bound(const zc_process *p, zc_reader *reader, uint64_t now)
         reader->bound = now - margin;
 }
 
+void zc_process_look(zc_process *p)
+{
+    p->horizon = now_ticks(p);
+}
+
 bool zc_process_pass(zc_recorder *recorder, zc_process *p)
 {
     if (p->n_readers == 0)
@@ -243,7 +248,8 @@ bool zc_process_pass(zc_recorder *recorder, zc_process *p)
         return false;
     /* the bound of an idle ring is only as good as the look at the ring that came before it: time first */
     const uint64_t now = now_ticks(p), patience = p->ns_per_tick > 0 ? ns_to_ticks(p, OPEN_PATIENCE_NS) : UINT64_MAX;
-    uint64_t watermark = UINT64_MAX;
+    /* No further: threads not met yet may have entered calls since, and a program that never rests would keep us here. */
+    uint64_t watermark = p->horizon;
     size_t n = 0;
     bool moved = false;
     for (size_t i = 0; i < p->n_readers; i++) {
