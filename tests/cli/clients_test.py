@@ -47,6 +47,16 @@ class Clients(harness.Case):
                 self.assertEqual(by_name["zeContextCreate"], 2)
                 self.assertEqual(info["functions"]["zeContextCreate"], 2)
 
+    def test_functions_got_by_name(self):
+        for schedule in ("eager", "lazy"):
+            r = self.record(app("extension"), options=["--schedule=" + schedule])
+            info = self.info()
+            self.assertEqual(info["calls"] - info["internal_calls"], harness.counts_of(r.stdout)[0])
+            self.assertEqual(info["functions"]["zeCommandListHostSynchronize"], 10)
+            self.assertEqual(info["functions"]["zeCommandListGetOrdinal"], 1)
+            replayed = harness.zetrace("replay", "t.zetrace")
+            self.assertEqual(replayed.returncode, 0, replayed.stdout + replayed.stderr)
+
     def test_attach_driver(self):
         for name, args in LOADER_CLIENTS.items():
             with self.subTest(name):

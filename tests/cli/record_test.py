@@ -186,6 +186,16 @@ class Look(harness.Case):
                     f.write(data)
                 self.assertSentence(zetrace(command, "newer"), 3, "format 9", "newer zetrace")
 
+    def test_replay_that_lacks_something(self):
+        r = zetrace("replay", "--driver=/nowhere/x.so", "t.zetrace")
+        self.assertEqual(r.returncode, 125)
+        self.assertIn("/nowhere/x.so cannot be read", r.stderr)
+        r = zetrace("replay", "--device=7", "t.zetrace")
+        self.assertEqual(r.returncode, 125)
+        self.assertIn("device 7 was asked for", r.stderr)
+        self.assertSentence(zetrace("replay", "--from=0", "t.zetrace"), 2, "--from")
+        self.assertSentence(zetrace("replay", "--threads=some", "t.zetrace"), 2, "recorded|one")
+
     def test_cut_trace(self):
         with open("t.zetrace", "rb") as f:
             data = f.read()
