@@ -251,7 +251,7 @@ static void add_value(printer *p, const zt_field *field, const zt_type *type, co
         add_address(p, value);
         return;
     }
-    if (field != NULL && field->shape != ZT_VALUE && size == 8 && data != NULL && type->cls != ZT_HANDLE && type->size != 8) {
+    if (field != NULL && field->shape != ZT_VALUE && size == 8 && type->cls != ZT_HANDLE && type->size != 8) {
         add_address(p, value); /* a pointer that is not followed */
         return;
     }

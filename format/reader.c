@@ -469,7 +469,7 @@ static int open_file(zt_trace *t, const char *path, zt_error *error)
         return complain(error, ZT_E_FOREIGN, path, "is not a zetrace trace (it does not begin with ZETRACE); record one with 'zetrace record'");
     if (t->header.major != ZT_MAJOR) {
         snprintf(text, sizeof(text), "is a trace of format %u.%u, but this zetrace reads format %u; use a newer zetrace",
-                 t->header.major, t->header.minor, ZT_MAJOR);
+                 t->header.major, t->header.minor, (unsigned)ZT_MAJOR);
         return complain(error, t->header.major > ZT_MAJOR ? ZT_E_NEWER : ZT_E_FOREIGN, path, text);
     }
     return ZT_OK;

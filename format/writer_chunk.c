@@ -532,7 +532,7 @@ bool zt__chunk_describe(zt__chunk *c, zt__bytes *out)
     table->api_version = zt_api_version;
     /* types of functions described before are not told again */
     for (size_t i = 0; i < c->n_functions; i++)
-        for (unsigned p = 0; c->functions[i].described && i < zt_n_funcs && p < c->functions[i].func->n_params; p++)
+        for (unsigned p = 0; i < zt_n_funcs && c->functions[i].described && p < c->functions[i].func->n_params; p++)
             d.seen[c->functions[i].func->params[p].type] = 1;
     for (size_t i = 0; i < c->used.n; i++) {
         zt__function_columns *const f = &c->functions[c->used.at[i]];
