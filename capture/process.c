@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -181,6 +182,15 @@ static bool socket_is_ours(void)
            facts.st_dev == zc_this.device && facts.st_ino == zc_this.inode;
 }
 
+/* This is before the program's first call, which no device work precedes. */
+static void wait_for_the_recorder(void)
+{
+    struct pollfd answer = {.fd = zc_this.fd, .events = POLLIN};
+    char byte;
+    if (poll(&answer, 1, ZC_MEETING_MS) == 1)
+        (void)!recv(zc_this.fd, &byte, 1, MSG_DONTWAIT);
+}
+
 bool zc_send_ring(const zc_new_ring *message, int fd)
 {
     bool sent = false;
@@ -272,6 +282,8 @@ bool zc_process_start(void)
         const bool on = zc_this.path[0] != 0 && connect_recorder();
         if (!on)
             zc_memory = ZC_MEMORY_NONE;
+        else if (!zc_this.forked)
+            wait_for_the_recorder();
         atomic_store_explicit(&zc_this.state, on ? ZC_ON : ZC_OFF, memory_order_release);
         return on;
     }

@@ -261,6 +261,7 @@ static bool receive(zc_recorder *r, int connection)
         const bool known = n >= (ssize_t)sizeof(uint64_t) * 2 && message.hello.magic == ZC_MAGIC && message.hello.abi == ZC_ABI;
         if (known && message.hello.kind == ZC_M_HELLO && n == sizeof(zc_hello)) {
             meet_process(r, &message.hello);
+            (void)!send(connection, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
         } else if (known && message.hello.kind == ZC_M_RING && n == sizeof(zc_new_ring) && fd >= 0) {
             meet_thread(r, &message.ring, fd);
             fd = -1;

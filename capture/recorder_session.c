@@ -201,7 +201,6 @@ void zc_session_read(zc_recorder *recorder, zc_process *p)
         program[n] = '\0';
     else
         snprintf(program, sizeof(program), "%s", recorder->options->argv[0]);
-    zt_session_free(&p->session);
     if (getrandom(fresh.uuid, sizeof(fresh.uuid), 0) != sizeof(fresh.uuid))
         memcpy(fresh.uuid, &fresh.start_wall_ns, 8);
     fresh.program = copy(program);
@@ -215,5 +214,10 @@ void zc_session_read(zc_recorder *recorder, zc_process *p)
     read_arguments(&fresh, folder);
     read_environment(recorder->options, &fresh, folder);
     read_libraries(&fresh, folder);
+    if (p->session.n_libraries > fresh.n_libraries) {
+        zt_session_free(&fresh); /* it has ended while this was read */
+        return;
+    }
+    zt_session_free(&p->session);
     p->session = fresh;
 }

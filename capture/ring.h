@@ -7,6 +7,8 @@
  * it makes its first call (again after fork: pthread_atfork resets the layer in the child) and sends zc_hello; then, for
  * each thread that makes a first call, zc_new_ring with the memfd of its ring. All sends are done before the thread's
  * first time stamp and never block. What was sent before a SIGKILL is still in the socket afterwards.
+ * The recorder answers a hello with one byte once it has read from /proc what the program is; a program that has not been
+ * forked from a recorded one waits for it, at most ZC_MEETING_MS: a short one would else be gone before it was looked at.
  *
  * Ring. A header page, then `size` bytes of records (a power of two), mapped twice in a row by both sides so that a record
  * never wraps. Positions count bytes for ever; position p lies at data + (p & (size - 1)). One writer, one reader.
@@ -64,6 +66,7 @@ typedef struct zc_hello {
     uint64_t build_hash;     /* zc_table_hash: recorder and layer must agree */
 } zc_hello;
 enum { ZC_M_HELLO = 1, ZC_M_RING = 2 };
+#define ZC_MEETING_MS 200
 
 /* Sent once by a thread, with the ring's memfd as SCM_RIGHTS. */
 typedef struct zc_new_ring {
