@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * calls one|seven THREADS CALLS BURST: a loop of cheap calls. one: zeEventQueryStatus (1 argument); seven: zeCommandListAppendMemoryCopy
- * between device memory (7 arguments), on a list of each thread's own. After BURST calls (0: never) the thread rests for 5 ms, outside
- * the time taken, so that the ring empties. Prints ns per call.
+ * calls one|seven THREADS CALLS BURST [WARM]: a loop of cheap calls. one: zeEventQueryStatus (1 argument); seven:
+ * zeCommandListAppendMemoryCopy between device memory (7 arguments), on a list of each thread's own. After BURST calls (0: never) the
+ * thread rests for 5 ms, outside the time taken, so that the ring empties. WARM calls (60000), which touch each page of a ring, come
+ * before and are not counted. Prints ns per call.
  */
 #include <level_zero/ze_api.h>
 
@@ -22,7 +23,7 @@
     } while (0)
 
 static bool seven;
-static unsigned long calls, burst;
+static unsigned long calls, burst, warm = 60000;
 static ze_context_handle_t context;
 static ze_device_handle_t device;
 static char *from, *to;
@@ -59,13 +60,16 @@ static void *work(void *index)
     MUST(zeCommandListCreate(context, device, &ld, &list));
     MUST(zeEventPoolCreate(context, &pd, 0, NULL, &pool));
     MUST(zeEventCreate(pool, &ed, &event));
-    stretch(list, event, 2000);
+    const struct timespec rest = {0, 5000000};
+    for (unsigned long done = 0; done < warm; done += 15000) {
+        stretch(list, event, warm - done < 15000 ? warm - done : 15000);
+        nanosleep(&rest, NULL);
+    }
     pthread_barrier_wait(&start);
     for (unsigned long done = 0; done < calls;) {
         const unsigned long n = burst != 0 && burst < calls - done ? burst : calls - done;
         *ns += stretch(list, event, n);
         done += n;
-        const struct timespec rest = {0, 5000000};
         if (burst != 0)
             nanosleep(&rest, NULL);
     }
@@ -74,8 +78,10 @@ static void *work(void *index)
 
 int main(int argc, char **argv)
 {
-    if (argc != 5)
+    if (argc != 5 && argc != 6)
         return 2;
+    if (argc == 6)
+        warm = strtoul(argv[5], NULL, 0);
     seven = strcmp(argv[1], "seven") == 0;
     const unsigned threads = (unsigned)atoi(argv[2]);
     calls = strtoul(argv[3], NULL, 0);

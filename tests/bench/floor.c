@@ -85,9 +85,14 @@ static void one(ring *r, uint64_t i)
 static void *work(void *mine)
 {
     ring *const r = mine;
-    pthread_barrier_wait(&start);
-    for (unsigned long i = 0; i < 2000; i++)
+    const struct timespec rest = {0, 5000000};
+    for (unsigned long i = 0; i < 60000; i++) {
+        if (i % 15000 == 0)
+            nanosleep(&rest, NULL);
         one(r, i);
+    }
+    nanosleep(&rest, NULL);
+    pthread_barrier_wait(&start);
     for (unsigned long done = 0; done < calls;) {
         const unsigned long n = burst != 0 && burst < calls - done ? burst : calls - done;
         const double begin = now();
@@ -95,7 +100,6 @@ static void *work(void *mine)
             one(r, i);
         r->ns += now() - begin;
         done += n;
-        const struct timespec rest = {0, 5000000};
         if (burst != 0)
             nanosleep(&rest, NULL);
     }

@@ -42,15 +42,18 @@ static void stretch(unsigned long n)
 static void *work(void *mine)
 {
     double *const ns = mine;
+    const struct timespec rest = {0, 5000000};
+    for (unsigned i = 0; i < 4; i++) {
+        stretch(15000);
+        nanosleep(&rest, NULL);
+    }
     pthread_barrier_wait(&start);
-    stretch(2000);
     for (unsigned long done = 0; done < calls;) {
         const unsigned long n = burst != 0 && burst < calls - done ? burst : calls - done;
         const double begin = now();
         stretch(n);
         *ns += now() - begin;
         done += n;
-        const struct timespec rest = {0, 5000000};
         if (burst != 0)
             nanosleep(&rest, NULL);
     }
