@@ -550,16 +550,22 @@ static inline bool on_device(zc_thread *t, uint64_t addr)
 
 bool zc_contents_quick(zc_thread *t, uint64_t list, const uint64_t *addresses, unsigned n)
 {
+    if (zc_unlikely(t->staging)) /* made by a signal handler: dropped on the general path */
+        return false;
     for (unsigned i = 0; i < n; i++)
         if (addresses[i] != 0 && !on_device(t, addresses[i]))
             return false;
     /* behind commands that matter, events and barriers matter too; an immediate list looks at what is in flight */
     if (atomic_load_explicit(&zc_lists, memory_order_relaxed) == 0 && atomic_load_explicit(&zc_in_flight, memory_order_relaxed) == 0)
         return true;
+    t->staging = true;
+    atomic_signal_fence(memory_order_seq_cst);
     zc_state_lock();
     const zc_list *const l = zc_list_find(list);
     const bool quiet = l == NULL || (!l->immediate && l->n == 0) || (l->immediate && zc_n_flights == 0);
     zc_state_unlock();
+    atomic_signal_fence(memory_order_seq_cst);
+    t->staging = false;
     return quiet;
 }
 

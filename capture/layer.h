@@ -62,6 +62,7 @@ typedef struct zc_thread {
     /* pieces of the call that is being entered or left */
     char *stage;
     uint32_t staged, stage_size;
+    bool staging; /* pieces and tables are being worked on: a signal handler's call leaves them alone */
     uint8_t *scratch; /* ZC_SCRATCH bytes, made when first needed */
 
     zc_range_cache cache[ZC_ALLOC_CACHE];
@@ -117,6 +118,8 @@ static inline uint64_t zc_ticks_leave(void)
 zc_thread *zc_thread_start(void);
 /* Makes room for `need` bytes; waits for the reader if that is asked for. @return false: drop (already counted). */
 bool zc_room(zc_thread *t, uint64_t need);
+/* Counts a call that is not recorded. */
+void zc_lose_call(zc_thread *t);
 /* The newest slot gets a successor while its call runs. */
 void zc_detach(zc_thread *t);
 /* A record other than a slot: space for `size` bytes (multiple of 8), filled by the caller, then zc_record_end. */

@@ -21,6 +21,7 @@ typedef struct zc_process {
     bool introduced; /* has said hello before */
     uint32_t forked;
     _Atomic uint64_t unknown_slots; /* not yet told to a ring */
+    _Atomic uint64_t lost_calls, lost_bytes; /* likewise */
     char path[108];
 } zc_process;
 

@@ -7,11 +7,19 @@
 
 #include <errno.h>
 
+#define PIECE_MAX (1ull << 40) /* no memory is that large */
+
 void zc_stage(zc_thread *t, uint32_t kind, uint32_t flags, uint64_t addr, const void *data, uint64_t len, bool careful)
 {
     zc_piece piece = {.addr = addr, .len = len, .kind = (uint8_t)kind, .flags = (uint8_t)flags};
-    const bool payload = !(flags & ZC_PF_LOST);
+    bool payload = !(flags & ZC_PF_LOST);
     const uint64_t bytes = flags & ZC_PF_HASH_ONLY ? 16 : len;
+    if (payload && bytes > PIECE_MAX) {
+        payload = false;
+        piece.flags |= ZC_PF_LOST;
+    }
+    /* a length that the driver may be about to refuse: the program survives it, so must we */
+    careful |= bytes > ZC_INLINE_MAX;
     uint64_t size = payload ? (bytes + 7) & ~7ull : 0;
     if (t->staged + sizeof(piece) > t->stage_size) {
         if (t->ring != NULL)
@@ -72,8 +80,14 @@ bool zc_enter_walk(zc_call *call, const uint64_t *words)
 {
     zc_thread *const t = call->thread;
     const uint32_t n_words = zt_funcs[call->func].n_words;
+    if (zc_unlikely(t->staging || (t->head & 1))) { /* made by a signal handler */
+        zc_lose_call(t);
+        return false;
+    }
     const int saved = errno;
     call->words = words;
+    t->staging = true;
+    atomic_signal_fence(memory_order_seq_cst);
     t->staged = 0;
     if (zc_memory && zc_watched[call->func]) {
         const uint64_t since = zc_ticks_leave();
@@ -92,6 +106,8 @@ bool zc_enter_walk(zc_call *call, const uint64_t *words)
         memcpy(zc_words_end(slot, n_words), t->stage, t->staged);
         zc_publish(t, slot);
     }
+    atomic_signal_fence(memory_order_seq_cst);
+    t->staging = false;
     errno = saved;
     return slot != NULL;
 }
@@ -116,6 +132,8 @@ void zc_leave_walk(zc_call *call, uint64_t t_leave, uint64_t result)
         return; /* forked inside the call */
     const int saved = errno;
     uint64_t added = 0;
+    t->staging = true;
+    atomic_signal_fence(memory_order_seq_cst);
     t->staged = 0;
     walk(call, ZT_LEAVE, result);
     if (zc_memory && zc_watched[call->func]) {
@@ -135,6 +153,8 @@ void zc_leave_walk(zc_call *call, uint64_t t_leave, uint64_t result)
         t->depth--;
         leave_record(call, t_leave, result, added);
     }
+    atomic_signal_fence(memory_order_seq_cst);
+    t->staging = false;
     errno = saved;
 }
 

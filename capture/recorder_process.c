@@ -254,7 +254,8 @@ bool zc_process_pass(zc_recorder *recorder, zc_process *p)
     bool moved = false;
     for (size_t i = 0; i < p->n_readers; i++) {
         zc_reader *const r = p->readers[i];
-        atomic_fetch_add_explicit(&r->ring->beat, 1, memory_order_relaxed);
+        if (!r->broken) /* nobody will empty it: the program must not wait */
+            atomic_fetch_add_explicit(&r->ring->beat, 1, memory_order_relaxed);
         move_bound(p, r, now);
         uint64_t t = 0;
         const uint64_t tail = r->tail;

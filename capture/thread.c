@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -17,6 +18,7 @@
 #define STEP_MIN_NS 20000
 #define STEP_MAX_NS 1000000
 #define RETRY_NS 100000000ull
+#define RING_MIN 65536u
 
 __thread zc_tls zc_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -29,6 +31,7 @@ static void unmap_ring(zc_thread *t)
     if (t->ring != NULL)
         munmap(t->ring, sizeof(zc_ring) + 2 * t->size);
     t->ring = NULL;
+    t->size = t->limit = 0; /* nothing fits: every call asks for room first */
 }
 
 static void thread_ends(void *value)
@@ -106,9 +109,22 @@ static void pause_ns(uint64_t ns)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &step, NULL);
 }
 
+/* What a file may hold: beyond its limit the kernel kills the program with SIGXFSZ. @return 0: not even the least ring. */
+static uint64_t allowed_size(void)
+{
+    struct rlimit limit;
+    uint64_t size = zc_this.ring_size;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0)
+        while (size >= RING_MIN && sizeof(zc_ring) + size > limit.rlim_cur)
+            size /= 2;
+    return size >= RING_MIN ? size : 0;
+}
+
 static bool make_ring(zc_thread *t)
 {
-    const uint64_t size = zc_this.ring_size;
+    const uint64_t size = allowed_size();
+    if (size == 0)
+        return false;
     const int fd = memfd_create("zetrace-ring", MFD_CLOEXEC);
     if (fd < 0)
         return false;
@@ -120,27 +136,51 @@ static bool make_ring(zc_thread *t)
         t->ring->pid = getpid();
         t->ring->tid = t->tid;
         t->ring->magic = ZC_MAGIC;
-        atomic_store(&t->ring->dropped, t->lost_calls);
-        atomic_store(&t->ring->dropped_bytes, t->lost_bytes);
+        atomic_fetch_add(&t->ring->dropped, atomic_exchange(&zc_this.lost_calls, 0));
+        atomic_fetch_add(&t->ring->dropped_bytes, atomic_exchange(&zc_this.lost_bytes, 0));
         atomic_fetch_add(&t->ring->unknown_slots, atomic_exchange(&zc_this.unknown_slots, 0));
         const zc_new_ring message = {ZC_MAGIC, ZC_ABI, ZC_M_RING, t->ring->pid, t->tid, size};
         /* the socket is full when very many threads start at once: give the recorder a little time */
         const uint64_t until = zc_monotonic_ns() + (zc_this.lossy ? 0 : ZC_STALL_NS);
         while (!(done = zc_send_ring(&message, fd)) && errno == EAGAIN && zc_monotonic_ns() < until)
             pause_ns(STEP_MAX_NS);
-        if (!done)
+        if (!done) {
+            atomic_fetch_add(&zc_this.lost_calls, atomic_load(&t->ring->dropped));
+            atomic_fetch_add(&zc_this.lost_bytes, atomic_load(&t->ring->dropped_bytes));
             unmap_ring(t);
+        }
     }
     close(fd);
     return done;
+}
+
+/* Of a thread that has no ring: told by another's, or by the next that is made. */
+static void lose_elsewhere(uint64_t calls, uint64_t bytes)
+{
+    uint32_t unlocked = 0;
+    atomic_fetch_add(&zc_this.lost_calls, calls);
+    atomic_fetch_add(&zc_this.lost_bytes, bytes);
+    /* never waits: a signal handler's call may have interrupted the one that holds the lock */
+    if (!atomic_compare_exchange_strong(&zc_this.threads_lock, &unlocked, 1))
+        return;
+    for (zc_thread *other = zc_this.threads; other != NULL; other = other->next) {
+        if (other->ring == NULL || other->failed) /* failed: its ring may be one that does not stay */
+            continue;
+        atomic_fetch_add(&other->ring->dropped, atomic_exchange(&zc_this.lost_calls, 0));
+        atomic_fetch_add(&other->ring->dropped_bytes, atomic_exchange(&zc_this.lost_bytes, 0));
+        break;
+    }
+    zc_lock_give(&zc_this.threads_lock);
 }
 
 static void lose(zc_thread *t, uint64_t calls, uint64_t bytes)
 {
     t->lost_calls += calls;
     t->lost_bytes += bytes;
-    if (t->ring == NULL)
+    if (t->ring == NULL || t->failed) {
+        lose_elsewhere(calls, bytes);
         return;
+    }
     atomic_fetch_add_explicit(&t->ring->dropped, calls, memory_order_relaxed);
     atomic_fetch_add_explicit(&t->ring->dropped_bytes, bytes, memory_order_relaxed);
 }
@@ -236,8 +276,10 @@ static bool find_room(zc_thread *t, uint64_t need)
     if (t->head & 1)
         return false; /* made by a signal handler in the middle of a record */
     if (t->failed && zc_monotonic_ns() >= t->retry_at) {
+        t->head = 1; /* a signal handler's call must not come in here again */
         t->failed = !make_ring(t);
         t->retry_at = zc_monotonic_ns() + RETRY_NS;
+        t->head = 0;
     }
     need += sizeof(zc_lost);
     if (!t->failed && need <= t->size / 2) {
@@ -250,6 +292,11 @@ static bool find_room(zc_thread *t, uint64_t need)
     }
     errno = saved;
     return room;
+}
+
+ZC_COLD void zc_lose_call(zc_thread *t)
+{
+    lose(t, 1, 0);
 }
 
 ZC_COLD bool zc_room(zc_thread *t, uint64_t need)

@@ -117,6 +117,23 @@ class Clients(harness.Case):
         info = self.info()
         self.assertEqual(info["calls"] - info["internal_calls"], harness.counts_of(r.stdout)[0])
 
+    def test_odd_programs_go_on_and_every_call_is_told_of(self):
+        for mode in ("signals", "starved", "no-descriptors", "file-size", "small-stack", "huge"):
+            for options in ([], ["--attach=driver"], ["--ring=64Ki", "--memory=full"]):
+                with self.subTest(mode, options=options):
+                    r = self.record(app("odd"), mode, options=options)
+                    info = self.info()
+                    self.assertEqual(info["calls"] - info["internal_calls"] + info["dropped"], harness.counts_of(r.stdout)[0])
+                    if mode in ("starved", "no-descriptors", "file-size"):
+                        self.assertGreater(info["dropped"], 0)
+                    if mode == "signals":
+                        # what a handler's call left in the midst of another would show in the outputs
+                        replay = harness.zetrace("replay", "t.zetrace")
+                        self.assertEqual(replay.returncode, 0, replay.stdout + replay.stderr)
+
+    def test_ring_that_makes_no_sense_holds_nobody_up(self):
+        self.record(app("odd"), "two-writers", options=["--ring=64Ki"], timeout=60)
+
     def test_call_that_never_returns(self):
         self.record(app("crasher"), status=128 + 11)
         info = self.info()
