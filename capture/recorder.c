@@ -22,6 +22,7 @@
 #define IDLE_SLEEP_US 2000
 
 static volatile sig_atomic_t forward_signal;
+static const int told[4] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT};
 
 static void on_signal(int number)
 {
@@ -201,30 +202,30 @@ static void remove_folder(const char *folder)
 static zc_process *find_process(zc_recorder *r, int32_t pid)
 {
     for (size_t i = r->n_processes; i > 0; i--)
-        if (r->processes[i - 1]->pid == pid)
+        if (r->processes[i - 1]->system_pid == pid)
             return r->processes[i - 1];
     return NULL;
 }
 
-static void meet_process(zc_recorder *r, const zc_hello *hello)
+static void meet_process(zc_recorder *r, const zc_hello *hello, int32_t system_pid)
 {
     if (hello->build_hash != zc_table_hash()) {
         fprintf(stderr, "zetrace: process %d has a capture layer of another version; it is not recorded\n", hello->pid);
         return;
     }
-    zc_process *const before = find_process(r, hello->pid);
+    zc_process *const before = find_process(r, system_pid);
     if (before != NULL && hello->again)
         return; /* the program had closed our socket */
     if (before != NULL)
         before->ended = true; /* exec: the program that had this pid is gone */
-    zc_process *const p = zc_process_new(r, hello);
+    zc_process *const p = zc_process_new(r, hello, system_pid);
     if (p != NULL && zc_grow(&r->processes, r->n_processes, &r->processes_room, sizeof(*r->processes)))
         r->processes[r->n_processes++] = p;
 }
 
-static void meet_thread(zc_recorder *r, const zc_new_ring *message, int fd)
+static void meet_thread(zc_recorder *r, const zc_new_ring *message, int32_t system_pid, int fd)
 {
-    zc_process *const p = find_process(r, message->pid);
+    zc_process *const p = find_process(r, system_pid);
     const char *why = "belongs to a process that did not say hello";
     zc_reader *reader = NULL;
     if (p != NULL)
@@ -239,7 +240,7 @@ static void meet_thread(zc_recorder *r, const zc_new_ring *message, int fd)
 }
 
 /* @return false once the other side has closed. */
-static bool receive(zc_recorder *r, int connection)
+static bool receive(zc_recorder *r, const zc_connection *from)
 {
     for (;;) {
         union {
@@ -249,7 +250,7 @@ static bool receive(zc_recorder *r, int connection)
         _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * 4)];
         struct iovec iov = {&message, sizeof(message)};
         struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
-        const ssize_t n = recvmsg(connection, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        const ssize_t n = recvmsg(from->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (n < 0)
             return errno == EAGAIN || errno == EINTR;
         if (n == 0)
@@ -260,10 +261,10 @@ static bool receive(zc_recorder *r, int connection)
                 memcpy(&fd, CMSG_DATA(c), sizeof(fd));
         const bool known = n >= (ssize_t)sizeof(uint64_t) * 2 && message.hello.magic == ZC_MAGIC && message.hello.abi == ZC_ABI;
         if (known && message.hello.kind == ZC_M_HELLO && n == sizeof(zc_hello)) {
-            meet_process(r, &message.hello);
-            (void)!send(connection, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+            meet_process(r, &message.hello, from->pid > 0 ? from->pid : message.hello.pid);
+            (void)!send(from->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
         } else if (known && message.hello.kind == ZC_M_RING && n == sizeof(zc_new_ring) && fd >= 0) {
-            meet_thread(r, &message.ring, fd);
+            meet_thread(r, &message.ring, from->pid > 0 ? from->pid : message.ring.pid, fd);
             fd = -1;
         }
         if (fd >= 0)
@@ -278,15 +279,15 @@ static void meet(zc_recorder *r)
         socklen_t length = sizeof(peer);
         const bool ours = getsockopt(c, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
         if (ours && zc_grow(&r->connections, r->n_connections, &r->connections_room, sizeof(*r->connections)))
-            r->connections[r->n_connections++] = c;
+            r->connections[r->n_connections++] = (zc_connection){c, peer.pid};
         else
             close(c);
     }
     for (size_t i = 0; i < r->n_connections;) {
-        if (receive(r, r->connections[i])) {
+        if (receive(r, &r->connections[i])) {
             i++;
         } else {
-            close(r->connections[i]);
+            close(r->connections[i].fd);
             r->connections[i] = r->connections[--r->n_connections];
         }
     }
@@ -295,7 +296,7 @@ static void meet(zc_recorder *r)
 /* ------------------------------------------------------------------------------------------------------------- running */
 
 /* @return the child's pid; on failure -1 with the summary's status set to 126, 127 or 125. */
-static pid_t launch(zc_recorder *r, zt_error *error)
+static pid_t launch(zc_recorder *r, const struct sigaction before[4], zt_error *error)
 {
     int report[2];
     if (pipe2(report, O_CLOEXEC) != 0) {
@@ -305,11 +306,10 @@ static pid_t launch(zc_recorder *r, zt_error *error)
     fflush(NULL);
     const pid_t pid = fork();
     if (pid == 0) {
-        signal(SIGINT, SIG_DFL);
-        signal(SIGQUIT, SIG_DFL);
-        signal(SIGTERM, SIG_DFL);
-        signal(SIGHUP, SIG_DFL);
+        for (int i = 0; i < 4; i++) /* as this process was started with them: nohup ignores one */
+            sigaction(told[i], &before[i], NULL);
         signal(SIGPIPE, SIG_DFL);
+        signal(SIGXFSZ, SIG_DFL);
         set_environment(r);
         execvp(r->options->argv[0], r->options->argv);
         const int why = errno;
@@ -339,14 +339,14 @@ static bool has_ended(zc_process *p)
     if (p->ended)
         return true;
     struct pollfd fd = {p->pidfd, POLLIN, 0};
-    return p->pidfd >= 0 ? poll(&fd, 1, 0) > 0 : kill(p->pid, 0) != 0 && errno == ESRCH;
+    return p->pidfd >= 0 ? poll(&fd, 1, 0) > 0 : kill(p->system_pid, 0) != 0 && errno == ESRCH;
 }
 
 static void set_status(zc_recorder *r, pid_t pid, int status)
 {
     for (size_t i = 0; i < r->n_processes; i++) {
         zc_process *const p = r->processes[i];
-        if (p->pid != pid || p->exited || p->signalled)
+        if (p->system_pid != pid || p->exited || p->signalled)
             continue;
         p->exited = WIFEXITED(status);
         p->signalled = WIFSIGNALED(status);
@@ -379,7 +379,7 @@ static void sleep_a_little(zc_recorder *r, bool busy, bool children)
     nfds_t n = 0;
     fds[n++] = (struct pollfd){r->listener, POLLIN, 0};
     for (size_t i = 0; i < r->n_connections && n < 17; i++)
-        fds[n++] = (struct pollfd){r->connections[i], POLLIN, 0};
+        fds[n++] = (struct pollfd){r->connections[i].fd, POLLIN, 0};
     (void)children;
     struct timespec t = {0, (busy ? BUSY_SLEEP_US : IDLE_SLEEP_US) * 1000L};
     ppoll(fds, n, &t, NULL);
@@ -395,6 +395,8 @@ static void run(zc_recorder *r, pid_t main_pid, zt_error *error)
             forward_signal = 0; /* before it is passed on: another may come meanwhile */
             if (!main_ended)
                 kill(main_pid, number);
+            for (size_t i = 0; main_ended && i < r->n_processes; i++)
+                r->processes[i]->ended = true; /* the program is gone, others live on: what there is is written */
         }
         /* who has ended is asked before the last look at the sockets and rings: nothing can come after that */
         bool any_ended = false;
@@ -413,7 +415,7 @@ static void run(zc_recorder *r, pid_t main_pid, zt_error *error)
         if (reaped && waitpid(info.si_pid, &status, WNOHANG) == info.si_pid) {
             set_status(r, info.si_pid, status);
             for (size_t i = 0; i < r->n_processes; i++)
-                if (r->processes[i]->pid == info.si_pid)
+                if (r->processes[i]->system_pid == info.si_pid)
                     any_ended |= r->processes[i]->ended = true;
             if (info.si_pid == main_pid) {
                 main_ended = true;
@@ -458,6 +460,13 @@ static bool output_free(const zc_record_options *o, zt_error *error)
                  o->output);
         return false;
     }
+    const char *const last = strrchr(name, '/');
+    if (strlen(last ? last + 1 : name) + sizeof(".12345.partial") > 255) {
+        error->status = ZT_E_USAGE;
+        snprintf(error->text, sizeof(error->text), "%.60s...: is %zu characters long, too long for a file name; give a shorter one with -o",
+                 last ? last + 1 : name, strlen(last ? last + 1 : name));
+        return false;
+    }
     if (strstr(o->output, "%p") == NULL && !o->overwrite && lstat(name, &st) == 0) {
         error->status = ZT_E_EXISTS;
         snprintf(error->text, sizeof(error->text), "%.300s exists and is not overwritten; give another name with -o, or -f", name);
@@ -488,26 +497,22 @@ int zc_record_program(const zc_record_options *options, zc_record_summary *summa
     if (!open_socket(&r, error))
         goto out;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    const struct sigaction forward = {.sa_handler = on_signal};
-    struct sigaction old_term, old_hup, old_int, old_quit;
-    const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    sigaction(SIGTERM, &forward, &old_term);
-    sigaction(SIGHUP, &forward, &old_hup);
-    sigaction(SIGINT, &ignore, &old_int);
-    sigaction(SIGQUIT, &ignore, &old_quit);
-    const pid_t pid = launch(&r, error);
+    const struct sigaction forward = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN};
+    struct sigaction before[4];
+    for (int i = 0; i < 4; i++)
+        sigaction(told[i], told[i] == SIGTERM || told[i] == SIGHUP ? &forward : &ignore, &before[i]);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of a write, not the recorder's death */
+    const pid_t pid = launch(&r, before, error);
     if (pid > 0) {
         summary->launched = true;
         run(&r, pid, error);
         say_why_none(&r);
     }
-    sigaction(SIGTERM, &old_term, NULL);
-    sigaction(SIGHUP, &old_hup, NULL);
-    sigaction(SIGINT, &old_int, NULL);
-    sigaction(SIGQUIT, &old_quit, NULL);
+    for (int i = 0; i < 4; i++)
+        sigaction(told[i], &before[i], NULL);
 out:
     for (size_t i = 0; i < r.n_connections; i++)
-        close(r.connections[i]);
+        close(r.connections[i].fd);
     for (size_t i = 0; i < r.n_names; i++)
         free(r.names[i]);
     if (r.listener >= 0)

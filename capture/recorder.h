@@ -56,7 +56,8 @@ typedef struct zc_pieces {
 } zc_pieces;
 
 typedef struct zc_process {
-    int32_t pid, parent_pid;
+    int32_t pid, parent_pid;      /* as the process itself sees them */
+    int32_t system_pid;           /* as this process sees it: pid namespaces make a difference */
     int pidfd;
     bool ended, counter, forked;
     bool exited, signalled;
@@ -79,12 +80,17 @@ typedef struct zc_process {
     uint64_t horizon;             /* every thread that entered a call before that time has a reader; in ticks */
 } zc_process;
 
+typedef struct zc_connection {
+    int fd;
+    int32_t pid; /* of who connected, as this process sees it */
+} zc_connection;
+
 typedef struct zc_recorder {
     const zc_record_options *options;
     zc_record_summary *summary;
     char folder[4096];            /* private: socket, shims */
     int listener;
-    int *connections;
+    zc_connection *connections;
     size_t n_connections, connections_room;
     zc_process **processes;
     size_t n_processes, processes_room;
@@ -99,7 +105,7 @@ uint64_t zc_mono_now(void);
 /* Room for one more element of `size` bytes. @return false when memory is out. */
 bool zc_grow(void *array, size_t n, size_t *room, size_t size);
 
-zc_process *zc_process_new(zc_recorder *recorder, const zc_hello *hello);
+zc_process *zc_process_new(zc_recorder *recorder, const zc_hello *hello, int32_t system_pid);
 /* To be called before new processes and rings are met: the next pass emits calls entered up to now. */
 void zc_process_look(zc_process *process);
 /* One pass: emits what can be emitted. @return whether anything was taken. */

@@ -67,19 +67,20 @@ static void calibrate(const zc_recorder *recorder, zc_process *process)
     process->ns_per_tick = (double)(mono - recorder->calibrate_ns) / (double)(ticks - recorder->calibrate_ticks);
 }
 
-zc_process *zc_process_new(zc_recorder *recorder, const zc_hello *hello)
+zc_process *zc_process_new(zc_recorder *recorder, const zc_hello *hello, int32_t system_pid)
 {
     zc_process *const p = calloc(1, sizeof(*p));
     if (p == NULL)
         return NULL;
     p->pid = hello->pid;
+    p->system_pid = system_pid;
     p->parent_pid = hello->parent_pid;
     p->forked = hello->forked;
     p->counter = hello->order != 0;
     p->ticks0 = hello->ticks;
     p->mono0 = hello->monotonic_ns;
     p->real0 = hello->realtime_ns;
-    p->pidfd = (int)syscall(SYS_pidfd_open, hello->pid, 0);
+    p->pidfd = (int)syscall(SYS_pidfd_open, system_pid, 0);
     zc_session_read(recorder, p);
     return p;
 }

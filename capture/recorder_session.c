@@ -192,7 +192,7 @@ void zc_session_read(zc_recorder *recorder, zc_process *p)
 {
     char folder[64], path[96], program[4096] = "";
     zt_session fresh = {.pid = p->pid, .parent_pid = p->parent_pid, .start_wall_ns = p->real0, .start_monotonic_ns = p->mono0};
-    snprintf(folder, sizeof(folder), "/proc/%d", p->pid);
+    snprintf(folder, sizeof(folder), "/proc/%d", p->system_pid);
     snprintf(path, sizeof(path), "%s/exe", folder);
     const ssize_t n = readlink(path, program, sizeof(program) - 1);
     if (n <= 0 && p->session.program != NULL)

@@ -107,6 +107,21 @@ class Record(harness.Case):
         zetrace("record", "--driver=soft", "--", app("evict_good"))
         self.assertTrue(os.path.exists("evict_good.zetrace"))
 
+    def test_name_that_is_too_long(self):
+        self.assertSentence(zetrace("record", "-o", "x" * 300, "--driver=soft", "--", app("evict_good")), 125, "too long")
+
+    def test_ignored_signals_stay_ignored(self):
+        r = self.record("/bin/sh", "-c", f"trap '' HUP; exec {harness.ZETRACE} record -q -f -o u.zetrace --driver=soft -- "
+                        f"/bin/sh -c 'kill -HUP $$; {app('evict_good')}'")
+        self.assertIn("all is well", r.stdout)
+
+    def test_pid_namespace(self):
+        if os.geteuid() != 0 or run("unshare", "-pf", "true").returncode != 0:
+            self.skipTest("no pid namespace can be made here")
+        self.record("unshare", "-pf", app("evict"), options=["--schedule=lazy"], status=1, timeout=30)
+        self.assertEqual(self.info()["results"]["ZE_RESULT_ERROR_DEVICE_LOST"], 1)
+        self.assertIn("libze_loader", " ".join(library["path"] for library in self.info()["libraries"]))
+
     def test_environment_by_allow_list(self):
         self.record(app("evict_good"), env={"SECRET_TOKEN": "hush", "SYCL_CACHE": "1", "MY_VAR": "kept"}, options=["--env=MY_*"])
         kept = self.info()["environment"]
