@@ -21,6 +21,7 @@ typedef struct zc_reader {
     zc_ring *ring;
     const uint8_t *data; /* mapped twice */
     uint64_t size, tail;
+    uint64_t head;       /* as last seen, without bit 0 */
     uint32_t thread;     /* number in the trace, 0 until its first call */
     int32_t tid;
     uint64_t bound;      /* no later call of this ring can have an earlier ENTER (ticks) */

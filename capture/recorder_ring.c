@@ -256,7 +256,10 @@ enum zc_front zc_reader_front(zc_reader *reader, zc_process *process, uint64_t *
     for (;;) {
         if (reader->broken)
             return ZC_BROKEN;
-        const uint64_t head = atomic_load_explicit(&reader->ring->head, memory_order_acquire) & ~1ull;
+        /* head lies in a line that the program writes twice a call: it is looked at once a batch */
+        if (reader->head <= reader->tail)
+            reader->head = atomic_load_explicit(&reader->ring->head, memory_order_acquire) & ~1ull;
+        const uint64_t head = reader->head;
         if (head <= reader->tail)
             return ZC_EMPTY;
         if (head - reader->tail > reader->size || head - reader->tail < sizeof(zc_record)) {
