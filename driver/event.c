@@ -157,8 +157,7 @@ ze_result_t soft_zeEventHostSignal(ze_event_handle_t hEvent)
     else {
         const uint64_t now = soft_device_ticks();
         soft_event_signal_locked(&event->event, 0, now, now);
-        pthread_cond_broadcast(&soft_changed);
-        soft_ring_kick_locked(NULL);
+        soft_kick_locked();
     }
     soft_leave();
     return result;
@@ -189,7 +188,12 @@ static bool event_done(void *ctx)
 static ze_result_t event_failed(void *ctx)
 {
     const soft_event *const e = &((soft_object *)ctx)->event;
-    if (!e->lost || soft_event_is_signalled_locked(e))
+    if (soft_event_is_signalled_locked(e))
+        return ZE_RESULT_SUCCESS;
+    bool first_engine = false; /* the one whose hang the real driver looks for in waits for events */
+    for (unsigned i = 0; i < soft.devices; i++)
+        first_engine |= soft_devices[i]->device.csr[0][0].banned;
+    if (!e->lost && !first_engine)
         return ZE_RESULT_SUCCESS;
     for (unsigned i = 0; i < soft.devices; i++)
         for (unsigned o = 0; o < 3; o++)
@@ -207,7 +211,7 @@ ze_result_t soft_zeEventHostSynchronize(ze_event_handle_t hEvent, uint64_t timeo
     ze_result_t result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
     if (event != NULL) {
         soft_object_ref_locked(event);
-        result = soft_wait_locked(NULL, event_done, event_failed, event, timeout);
+        result = soft_wait_locked(&(soft_target){.event = event}, event_done, event_failed, event, timeout);
         soft_object_unref_locked(event);
     }
     soft_leave();
@@ -223,7 +227,7 @@ ze_result_t soft_zeEventQueryStatus(ze_event_handle_t hEvent)
     ze_result_t result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
     if (event != NULL) {
         if (!event_done(event))
-            soft_look_locked(NULL);
+            soft_look_locked(&(soft_target){.event = event});
         result = event_done(event) ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY;
     }
     soft_leave();
@@ -305,6 +309,7 @@ ze_result_t soft_zeFenceCreate(ze_command_queue_handle_t hCommandQueue, const ze
     else if ((fence = soft_object_new_locked(SOFT_FENCE)) == NULL)
         result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     else {
+        soft_object_ref_locked(queue); /* a program may destroy the queue first, which is wrong and no crash */
         fence->fence = (soft_fence){.queue = queue, .signalled = desc->flags & ZE_FENCE_FLAG_SIGNALED};
         *phFence = (ze_fence_handle_t)fence;
     }
@@ -316,8 +321,10 @@ ze_result_t soft_zeFenceDestroy(ze_fence_handle_t hFence)
 {
     soft_enter();
     soft_object *const fence = soft_object_get(hFence, SOFT_FENCE);
-    if (fence != NULL)
+    if (fence != NULL) {
+        soft_object_unref_locked(fence->fence.queue);
         soft_object_kill_locked(fence);
+    }
     soft_leave();
     return fence ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
 }
@@ -344,10 +351,10 @@ static bool fence_done(void *ctx)
 static ze_result_t fence_failed(void *ctx)
 {
     const soft_fence *const f = &((soft_object *)ctx)->fence;
-    if (!f->lost)
+    soft_csr *const csr = soft_ring_csr(f->queue->queue.ring);
+    if (f->signalled || (!f->lost && !csr->banned))
         return ZE_RESULT_SUCCESS;
-    const soft_queue *const q = &f->queue->queue;
-    q->device->device.csr[q->ordinal][q->index].noticed = true;
+    csr->noticed = true;
     return ZE_RESULT_ERROR_DEVICE_LOST;
 }
 
@@ -359,10 +366,10 @@ ze_result_t soft_zeFenceHostSynchronize(ze_fence_handle_t hFence, uint64_t timeo
     soft_object *const fence = soft_object_get(hFence, SOFT_FENCE);
     ze_result_t result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
     if (fence != NULL) {
-        soft_object_ref_locked(fence);
-        soft_object_ref_locked(fence->fence.queue);
         soft_object *const queue = fence->fence.queue;
-        result = soft_wait_locked(queue->queue.ring, fence_done, fence_failed, fence, timeout);
+        soft_object_ref_locked(fence);
+        soft_object_ref_locked(queue);
+        result = soft_wait_locked(&(soft_target){.ring = queue->queue.ring}, fence_done, fence_failed, fence, timeout);
         soft_object_unref_locked(queue);
         soft_object_unref_locked(fence);
     }
@@ -379,7 +386,7 @@ ze_result_t soft_zeFenceQueryStatus(ze_fence_handle_t hFence)
     ze_result_t result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
     if (fence != NULL) {
         if (!fence->fence.signalled)
-            soft_look_locked(fence->fence.queue->queue.ring);
+            soft_look_locked(&(soft_target){.ring = fence->fence.queue->queue.ring});
         /* the real driver says NOT_READY for ever after a fault: a query does not look for hangs */
         result = fence->fence.signalled ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY;
     }

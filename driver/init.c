@@ -39,7 +39,7 @@ void soft_log(const char *format, ...)
 
 bool soft_started(void)
 {
-    return started;
+    return started && start_result == ZE_RESULT_SUCCESS;
 }
 
 static void before_fork(void)
@@ -60,7 +60,7 @@ static void in_child(void)
         return;
     started = false;
     soft_memory_reset();
-    soft_engine_reset();
+    soft_schedule_reset();
     size_t cursor = 0;
     for (int kind = SOFT_DRIVER; kind <= SOFT_PHYSICAL; kind++, cursor = 0)
         for (soft_object *o; (o = soft_object_next_locked((enum soft_kind)kind, &cursor)) != NULL;)
@@ -69,17 +69,28 @@ static void in_child(void)
     memset(soft_devices, 0, sizeof(soft_devices));
 }
 
-static ze_result_t start_locked(void)
+void soft_cond_init(pthread_cond_t *cond)
 {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&soft_changed, &attributes);
+    pthread_cond_init(cond, &attributes);
     pthread_condattr_destroy(&attributes);
+}
+
+_Noreturn void soft_abort(void)
+{
+    fprintf(stderr, "libze_soft: a command touched memory that is not there (ZE_SOFT_FAULT=abort)\n");
+    abort();
+}
+
+static ze_result_t start_locked(void)
+{
+    soft_cond_init(&soft_changed);
     if (!hooks_set)
         pthread_atfork(before_fork, after_fork, in_child);
     hooks_set = true;
-    if (!soft_knobs_read())
+    if (!soft_knobs_read() || !soft_schedule_start_locked())
         return ZE_RESULT_ERROR_INVALID_ARGUMENT;
     if (soft.log[0] && log_file == NULL)
         log_file = fopen(soft.log, "ae");
@@ -113,21 +124,16 @@ ze_result_t soft_start(void)
 void soft_enter(void)
 {
     pthread_mutex_lock(&soft_mutex);
-    if (soft_abort_pending) {
-        fprintf(stderr, "libze_soft: a command touched memory that is not there (ZE_SOFT_FAULT=abort)\n");
-        abort();
-    }
-    if (soft.schedule == SOFT_SEED)
-        soft_seed_move_locked();
-    else if (soft.schedule == SOFT_SCRIPT)
-        soft_script_move_locked();
+    if (soft_abort_pending)
+        soft_abort();
+    soft_schedule_move_locked();
     soft_memory_reap_locked();
 }
 
 void soft_leave(void)
 {
-    if (soft.schedule == SOFT_SEED && started) /* the device may also move before the call returns */
-        soft_seed_move_locked();
+    if (soft.schedule == SOFT_SEED) /* the device may also move before the call returns */
+        soft_schedule_move_locked();
     pthread_mutex_unlock(&soft_mutex);
 }
 
@@ -161,7 +167,7 @@ ze_result_t soft_zesInit(zes_init_flags_t flags)
 
 ze_result_t soft_zeDriverGet(uint32_t *pCount, ze_driver_handle_t *phDrivers)
 {
-    if (!started)
+    if (!soft_started())
         return ZE_RESULT_ERROR_UNINITIALIZED;
     if (phDrivers != NULL && *pCount > 0)
         phDrivers[0] = (ze_driver_handle_t)soft_the_driver;

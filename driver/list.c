@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const unsigned queues_of_group[3] = {1, 1, 8};
-
 static ze_result_t create(ze_context_handle_t hContext, ze_device_handle_t hDevice, unsigned ordinal, unsigned index,
                           const soft_list *wanted, ze_command_list_handle_t *handle)
 {
@@ -14,7 +12,7 @@ static ze_result_t create(ze_context_handle_t hContext, ze_device_handle_t hDevi
     soft_enter();
     soft_object *const context = soft_object_get(hContext, SOFT_CONTEXT), *const device = soft_object_get(hDevice, SOFT_DEVICE);
     soft_object *object = NULL;
-    if (context == NULL || device == NULL || ordinal > 2 || (wanted->immediate && index >= queues_of_group[ordinal]))
+    if (context == NULL || device == NULL || ordinal > 2 || (wanted->immediate && index >= soft_queues_of_group[ordinal]))
         result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
     else if ((object = soft_object_new_locked(SOFT_LIST)) == NULL)
         result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
@@ -24,7 +22,7 @@ static ze_result_t create(ze_context_handle_t hContext, ze_device_handle_t hDevi
         object->list.device = device;
         object->list.ordinal = ordinal;
         object->list.index = index;
-        if (wanted->immediate && (object->list.ring = soft_ring_get_locked(device, ordinal, index)) == NULL) {
+        if (wanted->immediate && (object->list.ring = soft_ring_acquire_locked(device, ordinal, index)) == NULL) {
             soft_object_kill_locked(object);
             result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
         } else {
@@ -66,6 +64,8 @@ ze_result_t soft_zeCommandListDestroy(ze_command_list_handle_t hCommandList)
         drop_commands(&object->list);
         free(object->list.commands);
         object->list.commands = NULL;
+        if (object->list.ring != NULL)
+            soft_ring_release_locked(object->list.ring);
         soft_object_kill_locked(object);
     }
     soft_leave();
@@ -106,35 +106,9 @@ ze_result_t soft_zeCommandListReset(ze_command_list_handle_t hCommandList)
 
 /* --------------------------------------------------------------------------------------------------------- appending */
 
-typedef struct work {
-    const soft_ring *ring;
-    uint64_t number;
-    const soft_object *queue;
-} work;
-
-static bool work_done(void *ctx)
+static bool is_signalled(void *ctx)
 {
-    const work *const w = ctx;
-    return !soft_ring_busy_locked((soft_ring *)(uintptr_t)w->ring, w->queue, w->number);
-}
-
-static ze_result_t ring_banned(void *ctx)
-{
-    const work *const w = ctx;
-    soft_csr *const csr = soft_ring_csr((soft_ring *)(uintptr_t)w->ring);
-    if (!csr->banned)
-        return ZE_RESULT_SUCCESS;
-    csr->noticed = true;
-    return ZE_RESULT_ERROR_DEVICE_LOST;
-}
-
-static bool append_started(void *ctx)
-{
-    const soft_command *const c = ctx;
-    for (uint32_t i = 0; i < c->n_waits; i++)
-        if (!soft_event_is_signalled_locked(&c->waits[i]->event))
-            return false;
-    return true;
+    return soft_event_is_signalled_locked(&((const soft_object *)ctx)->event);
 }
 
 /* On an immediate list: straight to the ring. */
@@ -142,23 +116,24 @@ static ze_result_t submit_immediate(soft_object *object, soft_command *command)
 {
     soft_list *const list = &object->list;
     soft_ring *const ring = list->ring;
-    soft_ring_before_submit_locked(ring);
+    soft_before_submit_locked(ring);
     const soft_csr *const csr = soft_ring_csr(ring);
     if (csr->banned && (soft.errors == SOFT_AT_SUBMIT || csr->noticed))
         return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
-    if (csr->banned)
+    if (csr->banned) {
+        soft_command_lose_locked(command);
         return ZE_RESULT_SUCCESS;
-    if (soft.append == SOFT_APPEND_BLOCK)
-        soft_wait_locked(ring, append_started, NULL, command, UINT64_MAX);
+    }
+    for (uint32_t i = 0; soft.append == SOFT_APPEND_BLOCK && i < command->n_waits; i++)
+        soft_wait_locked(&(soft_target){.event = command->waits[i]}, is_signalled, NULL, command->waits[i], UINT64_MAX);
     const soft_submit submit = {.queue = object, .list = object, .in_order = list->in_order, .submit = ++soft_clock};
     const uint64_t number = soft_ring_submit_locked(ring, command, &submit);
     if (number == 0)
         return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    soft_ring_kick_locked(ring);
+    soft_kick_locked();
     if (!list->synchronous)
         return ZE_RESULT_SUCCESS;
-    work w = {ring, number, object};
-    return soft_wait_locked(ring, work_done, ring_banned, &w, UINT64_MAX);
+    return soft_wait_work_locked(ring, object, number, UINT64_MAX);
 }
 
 static ze_result_t keep(soft_list *list, soft_command *command)
@@ -437,261 +412,14 @@ ze_result_t soft_zeCommandListAppendHostFunction(ze_command_list_handle_t hComma
     return append(hCommandList, c, hSignalEvent, numWaitEvents, phWaitEvents);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ queues */
-
-ze_result_t soft_zeCommandQueueCreate(ze_context_handle_t hContext, ze_device_handle_t hDevice, const ze_command_queue_desc_t *desc,
-                                      ze_command_queue_handle_t *phCommandQueue)
-{
-    ze_result_t result = ZE_RESULT_SUCCESS;
-    soft_enter();
-    soft_object *const context = soft_object_get(hContext, SOFT_CONTEXT), *const device = soft_object_get(hDevice, SOFT_DEVICE);
-    soft_object *queue = NULL;
-    if (context == NULL || device == NULL || desc->ordinal > 2 || desc->index >= queues_of_group[desc->ordinal])
-        result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    else if ((queue = soft_object_new_locked(SOFT_QUEUE)) == NULL)
-        result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    else {
-        queue->queue = (soft_queue){.context = context, .device = device, .ordinal = desc->ordinal, .index = desc->index,
-                                    .synchronous = desc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS,
-                                    .ring = soft_ring_get_locked(device, desc->ordinal, desc->index)};
-        if (queue->queue.ring == NULL) {
-            soft_object_kill_locked(queue);
-            result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-        } else {
-            *phCommandQueue = (ze_command_queue_handle_t)queue;
-        }
-    }
-    soft_leave();
-    return result;
-}
-
-ze_result_t soft_zeCommandQueueDestroy(ze_command_queue_handle_t hCommandQueue)
-{
-    soft_enter();
-    soft_object *const queue = soft_object_get(hCommandQueue, SOFT_QUEUE);
-    if (queue != NULL)
-        soft_object_kill_locked(queue);
-    soft_leave();
-    return queue ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
-}
-
-/* Puts the commands of closed lists on a ring, and a mark behind them that carries the fence. */
-static ze_result_t submit_lists(soft_object *carrier, soft_ring *ring, uint32_t n, ze_command_list_handle_t *lists,
-                                soft_object *fence, soft_command *mark, uint64_t *last)
-{
-    soft_submit submit = {.queue = carrier, .submit = ++soft_clock};
-    for (uint32_t l = 0; l < n; l++) {
-        soft_object *const object = (soft_object *)lists[l];
-        submit.list = object;
-        submit.in_order = object->list.in_order;
-        for (size_t i = 0; i < object->list.n_commands; i++)
-            if (soft_ring_submit_locked(ring, object->list.commands[i], &submit) == 0)
-                return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    }
-    submit.list = NULL;
-    submit.in_order = false;
-    submit.fence = fence;
-    *last = soft_ring_submit_locked(ring, mark, &submit);
-    return *last ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-}
-
-static ze_result_t check_lists(unsigned ordinal, const soft_object *device, uint32_t n, ze_command_list_handle_t *lists)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        const soft_object *const list = soft_object_get(lists[i], SOFT_LIST);
-        if (list == NULL || list->list.immediate || !list->list.closed || list->list.device != device)
-            return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-        if (list->list.ordinal != ordinal)
-            return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
-    }
-    return ZE_RESULT_SUCCESS;
-}
-
-ze_result_t soft_zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t hCommandQueue, uint32_t numCommandLists,
-                                                   ze_command_list_handle_t *phCommandLists, ze_fence_handle_t hFence)
-{
-    if (soft.schedule == SOFT_NULL)
-        return ZE_RESULT_SUCCESS;
-    if (numCommandLists == 0)
-        return ZE_RESULT_ERROR_INVALID_SIZE;
-    soft_enter();
-    soft_object *const object = soft_object_get(hCommandQueue, SOFT_QUEUE);
-    soft_object *const fence = hFence ? soft_object_get(hFence, SOFT_FENCE) : NULL;
-    ze_result_t result = ZE_RESULT_SUCCESS;
-    if (object == NULL)
-        result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    else if (hFence && (fence == NULL || fence->fence.queue != object))
-        result = ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
-    else
-        result = check_lists(object->queue.ordinal, object->queue.device, numCommandLists, phCommandLists);
-    if (result == ZE_RESULT_SUCCESS) {
-        soft_ring *const ring = object->queue.ring;
-        soft_ring_before_submit_locked(ring);
-        const soft_csr *const csr = soft_ring_csr(ring);
-        soft_command *const mark = soft_command_new(SOFT_C_SUBMIT_END);
-        uint64_t last = 0;
-        if (csr->banned) {
-            if (soft.errors == SOFT_AT_SUBMIT || csr->noticed)
-                result = ZE_RESULT_ERROR_UNKNOWN;
-            if (fence)
-                fence->fence.lost = true;
-        } else if (mark == NULL) {
-            result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-        } else {
-            result = submit_lists(object, ring, numCommandLists, phCommandLists, fence, mark, &last);
-            soft_ring_kick_locked(ring);
-        }
-        if (mark)
-            soft_command_unref_locked(mark);
-        if (result == ZE_RESULT_SUCCESS && object->queue.synchronous && last) {
-            work w = {ring, last, object};
-            result = soft_wait_locked(ring, work_done, ring_banned, &w, UINT64_MAX);
-        }
-    }
-    soft_leave();
-    return result;
-}
-
-ze_result_t soft_zeCommandListImmediateAppendCommandListsExp(ze_command_list_handle_t hCommandListImmediate,
-                                                             uint32_t numCommandLists, ze_command_list_handle_t *phCommandLists,
-                                                             ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
-                                                             ze_event_handle_t *phWaitEvents)
-{
-    if (soft.schedule == SOFT_NULL)
-        return ZE_RESULT_SUCCESS;
-    ze_result_t result = ZE_RESULT_SUCCESS;
-    if (numWaitEvents > 0)
-        result = soft_zeCommandListAppendWaitOnEvents(hCommandListImmediate, numWaitEvents, phWaitEvents);
-    if (result != ZE_RESULT_SUCCESS)
-        return result;
-    soft_enter();
-    soft_object *const object = soft_object_get(hCommandListImmediate, SOFT_LIST);
-    if (object == NULL || !object->list.immediate || (hSignalEvent && !event_ok(hSignalEvent)))
-        result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    else
-        result = check_lists(object->list.ordinal, object->list.device, numCommandLists, phCommandLists);
-    if (result == ZE_RESULT_SUCCESS) {
-        soft_ring *const ring = object->list.ring;
-        soft_ring_before_submit_locked(ring);
-        soft_command *const mark = soft_command_new(SOFT_C_SUBMIT_END);
-        uint64_t last = 0;
-        if (soft_ring_csr(ring)->banned)
-            result = ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
-        else if (mark == NULL || !soft_command_events_locked(mark, hSignalEvent, 0, NULL))
-            result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-        else
-            result = submit_lists(object, ring, numCommandLists, phCommandLists, NULL, mark, &last);
-        if (mark)
-            soft_command_unref_locked(mark);
-        soft_ring_kick_locked(ring);
-        if (result == ZE_RESULT_SUCCESS && object->list.synchronous) {
-            work w = {ring, last, object};
-            result = soft_wait_locked(ring, work_done, ring_banned, &w, UINT64_MAX);
-        }
-    }
-    soft_leave();
-    return result;
-}
-
-ze_result_t soft_zeCommandListImmediateAppendCommandListsWithParameters(ze_command_list_handle_t hCommandListImmediate,
-                                                                        uint32_t numCommandLists,
-                                                                        ze_command_list_handle_t *phCommandLists,
-                                                                        const void *pNext, ze_event_handle_t hSignalEvent,
-                                                                        uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents)
-{
-    (void)pNext;
-    return soft_zeCommandListImmediateAppendCommandListsExp(hCommandListImmediate, numCommandLists, phCommandLists, hSignalEvent,
-                                                            numWaitEvents, phWaitEvents);
-}
-
-static ze_result_t synchronize(soft_object *object, soft_ring *ring, uint64_t timeout)
-{
-    work w = {ring, soft_last_number_locked(), object};
-    soft_object_ref_locked(object);
-    const ze_result_t result = soft_wait_locked(ring, work_done, ring_banned, &w, timeout);
-    soft_object_unref_locked(object);
-    return result;
-}
-
-ze_result_t soft_zeCommandQueueSynchronize(ze_command_queue_handle_t hCommandQueue, uint64_t timeout)
-{
-    if (soft.schedule == SOFT_NULL)
-        return ZE_RESULT_SUCCESS;
-    soft_enter();
-    soft_object *const object = soft_object_get(hCommandQueue, SOFT_QUEUE);
-    const ze_result_t result = object ? synchronize(object, object->queue.ring, timeout) : ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    soft_leave();
-    return result;
-}
-
-ze_result_t soft_zeCommandListHostSynchronize(ze_command_list_handle_t hCommandList, uint64_t timeout)
-{
-    if (soft.schedule == SOFT_NULL)
-        return ZE_RESULT_SUCCESS;
-    soft_enter();
-    soft_object *const object = soft_object_get(hCommandList, SOFT_LIST);
-    const ze_result_t result = object && object->list.immediate ? synchronize(object, object->list.ring, timeout)
-                                                                : ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    soft_leave();
-    return result;
-}
-
-typedef struct device_work {
-    const soft_object *device;
-    uint64_t number;
-} device_work;
-
-static bool device_done(void *ctx)
-{
-    const device_work *const w = ctx;
-    for (soft_ring *r = soft_ring_next_locked(NULL); r != NULL; r = soft_ring_next_locked(r))
-        if (&w->device->device.csr[0][0] <= soft_ring_csr(r) && soft_ring_csr(r) <= &w->device->device.csr[2][7] &&
-            soft_ring_busy_locked(r, NULL, w->number))
-            return false;
-    return true;
-}
-
-static ze_result_t device_failed(void *ctx)
-{
-    const device_work *const w = ctx;
-    return soft_any_banned_locked(w->device) ? ZE_RESULT_ERROR_DEVICE_LOST : ZE_RESULT_SUCCESS;
-}
-
-ze_result_t soft_zeDeviceSynchronize(ze_device_handle_t hDevice)
-{
-    if (soft.schedule == SOFT_NULL)
-        return ZE_RESULT_SUCCESS;
-    soft_enter();
-    soft_object *const device = soft_object_get(hDevice, SOFT_DEVICE);
-    ze_result_t result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    if (device != NULL) {
-        device_work w = {device, soft_last_number_locked()};
-        result = soft_wait_locked(NULL, device_done, device_failed, &w, UINT64_MAX);
-    }
-    soft_leave();
-    return result;
-}
-
 /* ----------------------------------------------------------------------------------------------------------- getters */
 
-#define GETTER(function, handle_type, kind, out_type, expression)                                                              \
-    ze_result_t function(handle_type handle, out_type *out)                                                                    \
-    {                                                                                                                          \
-        const soft_object *const o = soft_object_get(handle, kind);                                                            \
-        if (o == NULL)                                                                                                         \
-            return ZE_RESULT_ERROR_INVALID_ARGUMENT;                                                                           \
-        *out = expression;                                                                                                     \
-        return ZE_RESULT_SUCCESS;                                                                                              \
-    }
-
-GETTER(soft_zeCommandQueueGetOrdinal, ze_command_queue_handle_t, SOFT_QUEUE, uint32_t, o->queue.ordinal)
-GETTER(soft_zeCommandQueueGetIndex, ze_command_queue_handle_t, SOFT_QUEUE, uint32_t, o->queue.index)
-GETTER(soft_zeCommandListGetDeviceHandle, ze_command_list_handle_t, SOFT_LIST, ze_device_handle_t,
+SOFT_GETTER(soft_zeCommandListGetDeviceHandle, ze_command_list_handle_t, SOFT_LIST, ze_device_handle_t,
        (ze_device_handle_t)o->list.device)
-GETTER(soft_zeCommandListGetContextHandle, ze_command_list_handle_t, SOFT_LIST, ze_context_handle_t,
+SOFT_GETTER(soft_zeCommandListGetContextHandle, ze_command_list_handle_t, SOFT_LIST, ze_context_handle_t,
        (ze_context_handle_t)o->list.context)
-GETTER(soft_zeCommandListGetOrdinal, ze_command_list_handle_t, SOFT_LIST, uint32_t, o->list.ordinal)
-GETTER(soft_zeCommandListIsImmediate, ze_command_list_handle_t, SOFT_LIST, ze_bool_t, o->list.immediate)
+SOFT_GETTER(soft_zeCommandListGetOrdinal, ze_command_list_handle_t, SOFT_LIST, uint32_t, o->list.ordinal)
+SOFT_GETTER(soft_zeCommandListIsImmediate, ze_command_list_handle_t, SOFT_LIST, ze_bool_t, o->list.immediate)
 
 ze_result_t soft_zeCommandListImmediateGetIndex(ze_command_list_handle_t hCommandListImmediate, uint32_t *pIndex)
 {

@@ -15,8 +15,10 @@ _Static_assert(sizeof(soft_object) <= SLOT, "an object fits its slot");
 
 static uint8_t *region;
 static size_t used;       /* slots ever used */
+/* Slots to be used again, as a ring. The oldest goes first, and not soon: a handle just destroyed is told from a live one. */
 static soft_object **spare;
-static size_t n_spare, spare_room;
+static size_t first_spare, n_spare;
+#define KEEP_BACK 1024u
 static uint64_t numbers;
 
 static soft_object *slot(size_t index)
@@ -33,9 +35,8 @@ static bool reserve(void)
                             -1, 0);
     if (p == MAP_FAILED || list == MAP_FAILED)
         return false;
-    region = p;
     spare = list;
-    spare_room = SLOTS;
+    __atomic_store_n(&region, p, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -44,12 +45,16 @@ soft_object *soft_object_new_locked(enum soft_kind kind)
     if (!reserve())
         return NULL;
     soft_object *object;
-    if (n_spare > 0)
-        object = spare[--n_spare];
-    else if (used < SLOTS)
-        object = slot(used++);
-    else
+    if (n_spare > KEEP_BACK || (n_spare > 0 && used == SLOTS)) {
+        object = spare[first_spare];
+        first_spare = (first_spare + 1) % SLOTS;
+        n_spare--;
+    } else if (used < SLOTS) {
+        object = slot(used);
+        __atomic_store_n(&used, used + 1, __ATOMIC_RELEASE);
+    } else {
         return NULL;
+    }
     memset(object, 0, sizeof(*object));
     object->number = ++numbers;
     __atomic_store_n(&object->kind, kind, __ATOMIC_RELEASE);
@@ -58,8 +63,8 @@ soft_object *soft_object_new_locked(enum soft_kind kind)
 
 soft_object *soft_object_get(const void *handle, enum soft_kind kind)
 {
-    const uintptr_t at = (uintptr_t)handle, base = (uintptr_t)region;
-    if (region == NULL || at < base || at >= base + used * SLOT || (at - base) % SLOT != 0)
+    const uintptr_t at = (uintptr_t)handle, base = (uintptr_t)__atomic_load_n(&region, __ATOMIC_ACQUIRE);
+    if (base == 0 || at < base || at >= base + __atomic_load_n(&used, __ATOMIC_ACQUIRE) * SLOT || (at - base) % SLOT != 0)
         return NULL;
     soft_object *const object = (soft_object *)at;
     return __atomic_load_n(&object->kind, __ATOMIC_ACQUIRE) == (uint32_t)kind ? object : NULL;
@@ -67,8 +72,7 @@ soft_object *soft_object_get(const void *handle, enum soft_kind kind)
 
 static void recycle(soft_object *object)
 {
-    if (n_spare < spare_room)
-        spare[n_spare++] = object;
+    spare[(first_spare + n_spare++) % SLOTS] = object;
 }
 
 void soft_object_kill_locked(soft_object *object)

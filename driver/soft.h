@@ -142,6 +142,8 @@ extern pthread_cond_t soft_changed;
 /* Every entry point but getters: takes the lock, lets `seed` and `script` schedules move, aborts if a fault asked for it. */
 void soft_enter(void);
 void soft_leave(void);
+_Noreturn void soft_abort(void);
+void soft_cond_init(pthread_cond_t *cond); /* on the clock of soft_now_ns */
 uint64_t soft_now_ns(void);
 /* Starts the window, objects and devices once. @return ZE_RESULT_SUCCESS or why not. */
 ze_result_t soft_start(void);
@@ -156,18 +158,27 @@ typedef struct soft_alloc {
     uint64_t id;
     soft_object *context, *device;
     ze_memory_type_t type;
-    uint64_t evicted;          /* soft_clock value of the last evict, 0 never */
-    bool resident, deferred;
+    bool deferred;             /* freed, but goes when its last user has ended */
     bool reserved;             /* a virtual reservation, mapped piecewise */
     ze_memory_access_attribute_t access;
-    uint64_t page_size;
+    soft_object *physical;     /* a mapping: what is mapped, and its number while it was alive */
+    uint64_t physical_number;
+    struct soft_evicted {
+        uint64_t begin, end, clock; /* soft_clock at the evict */
+    } *evicted;
+    size_t n_evicted;
 } soft_alloc;
+typedef struct soft_evicted soft_evicted;
 
 bool soft_window_open(void);
 soft_alloc *soft_alloc_find_locked(uint64_t address);
 soft_alloc *soft_alloc_by_id_locked(uint64_t id);
 bool soft_in_window(uint64_t address);
 void soft_memory_reset(void); /* in a forked child */
+/* Takes [begin, begin + size) from the device, or more: ZE_SOFT_RESIDENCY. @return false when memory is out. */
+bool soft_evict_locked(soft_alloc *a, uint64_t begin, uint64_t size);
+/* ZE_SOFT_REBIND=submit: gives the range back to all work; size 0 means to the allocation's end. */
+void soft_make_resident_locked(uint64_t address, uint64_t size);
 void soft_memory_reap_locked(void); /* releases deferred frees whose users have ended */
 extern uint64_t soft_clock; /* counts submits and evicts */
 
@@ -212,6 +223,11 @@ soft_command *soft_command_new(int type);
 /* Takes references on the events. @return false when memory is out. */
 bool soft_command_events_locked(soft_command *command, ze_event_handle_t signal, uint32_t n, ze_event_handle_t *waits);
 void soft_command_unref_locked(soft_command *command);
+/* It will never run: waits for its signal fail. */
+void soft_command_lose_locked(const soft_command *command);
+/* What the command does to memory; `since` is the soft_clock of its submit. @return false on a fault. */
+bool soft_command_perform_locked(const soft_command *command, uint64_t since);
+uint64_t soft_command_cost_ns(const soft_command *command);
 
 typedef struct soft_submit {
     soft_object *queue;       /* queue or immediate list that carries the work; a reference */
@@ -221,39 +237,68 @@ typedef struct soft_submit {
     uint64_t submit;          /* soft_clock */
 } soft_submit;
 
-/* The ring for a queue or immediate list. */
-soft_ring *soft_ring_get_locked(soft_object *device, unsigned ordinal, unsigned index);
+/* The ring for a new queue or immediate list, which gives it back when it is destroyed. @return NULL when memory is out. */
+soft_ring *soft_ring_acquire_locked(soft_object *device, unsigned ordinal, unsigned index);
+void soft_ring_release_locked(soft_ring *ring);
 soft_csr *soft_ring_csr(soft_ring *ring);
+soft_ring *soft_ring_next_locked(soft_ring *ring); /* NULL: the first */
 /* Puts a command on the ring. Takes its own reference on the command. @return a number that grows, 0 when memory is out. */
 uint64_t soft_ring_submit_locked(soft_ring *ring, soft_command *command, const soft_submit *submit);
-/* After a submit: lets the schedule do what it does at once. */
-void soft_ring_kick_locked(soft_ring *ring);
-/* Before a submit or append (lazy: the ring first finishes what is enabled). */
-void soft_ring_before_submit_locked(soft_ring *ring);
-/* Inside a host query of something on that ring (NULL: any). */
-void soft_look_locked(soft_ring *ring);
 /* Whether work numbered up to `number` of that queue or immediate list (NULL: of all) is still under way on the ring. */
-bool soft_ring_busy_locked(soft_ring *ring, const soft_object *queue, uint64_t number);
+bool soft_ring_busy_locked(const soft_ring *ring, const soft_object *queue, uint64_t number);
+bool soft_ring_touches_locked(const soft_ring *ring, const soft_alloc *alloc);
 bool soft_alloc_busy_locked(const soft_alloc *alloc);
 uint64_t soft_last_number_locked(void);
-soft_ring *soft_ring_next_locked(soft_ring *ring); /* NULL: the first */
-void soft_engine_reset(void); /* in a forked child */
-void soft_script_move_locked(void);
-void soft_seed_move_locked(void);
 extern bool soft_abort_pending;
 bool soft_any_banned_locked(const soft_object *device);
 
+/* ---------------------------------------------------------------------------------------------------------- schedule */
+
+/* What a host wait or query looks at: all that is set; if nothing is, everything. */
+typedef struct soft_target {
+    soft_ring *ring;
+    const soft_object *event;
+    uint64_t alloc; /* id */
+} soft_target;
+extern const soft_target soft_everything;
+
+/* @return false after a sentence on stderr if the script is none. */
+bool soft_schedule_start_locked(void);
+void soft_schedule_reset(void); /* in a forked child */
+/* What `seed` and `script` do at each call. */
+void soft_schedule_move_locked(void);
+/* After a submit or a host signal: lets the schedule do what it does at once, and wakes who waits. */
+void soft_kick_locked(void);
+/* Before a submit or append (lazy: the ring first finishes what is enabled). */
+void soft_before_submit_locked(soft_ring *ring);
+/* Inside a host query. */
+void soft_look_locked(const soft_target *target);
 /*
- * Waits until done(ctx) or the timeout, moving the schedule as a host wait does. @return ZE_RESULT_SUCCESS, ZE_RESULT_NOT_READY,
- * or what failed(ctx) says (may be NULL).
+ * Waits until done(ctx), what failed(ctx) calls an error (may be NULL; asked first) or the timeout, moving the schedule as a host
+ * wait does. @return ZE_RESULT_SUCCESS, ZE_RESULT_NOT_READY, or what failed(ctx) says.
  */
-ze_result_t soft_wait_locked(soft_ring *ring, bool (*done)(void *ctx), ze_result_t (*failed)(void *ctx), void *ctx,
+ze_result_t soft_wait_locked(const soft_target *target, bool (*done)(void *ctx), ze_result_t (*failed)(void *ctx), void *ctx,
                              uint64_t timeout);
+
+extern const unsigned soft_queues_of_group[3];
+/* Waits for a carrier's work up to that number: a queue's, or an immediate list's. */
+ze_result_t soft_wait_work_locked(soft_ring *ring, soft_object *carrier, uint64_t number, uint64_t timeout);
 
 /* ------------------------------------------------------------------------------------------------------------ events */
 
 bool soft_event_is_signalled_locked(const soft_event *event);
 void soft_event_signal_locked(soft_event *event, uint64_t counter, uint64_t start, uint64_t end);
 uint64_t soft_device_ticks(void);
+
+/* An entry that reads one thing of an object. */
+#define SOFT_GETTER(function, handle_type, kind, out_type, expression)                                                              \
+    ze_result_t function(handle_type handle, out_type *out)                                                                    \
+    {                                                                                                                          \
+        const soft_object *const o = soft_object_get(handle, kind);                                                            \
+        if (o == NULL)                                                                                                         \
+            return ZE_RESULT_ERROR_INVALID_ARGUMENT;                                                                           \
+        *out = expression;                                                                                                     \
+        return ZE_RESULT_SUCCESS;                                                                                              \
+    }
 
 #endif

@@ -9,12 +9,6 @@
 
 enum { SIZE = 4096 };
 
-static void nap(unsigned ms)
-{
-    const struct timespec t = {ms / 1000, (ms % 1000) * 1000000L};
-    nanosleep(&t, NULL);
-}
-
 /* A copy 5 -> target is executed. @return what the target holds right after, without any wait. */
 static int after_execute(unsigned char **target, ze_command_queue_handle_t *queue)
 {
@@ -447,6 +441,140 @@ static void va_window(void)
     CHECK(new_device(SIZE) != p);
 }
 
+/* A gated copy to the second of four pages, of which the first is evicted. */
+static ze_result_t part_evicted(size_t ptr, size_t size)
+{
+    open_all();
+    gate = new_event();
+    queue = new_queue(0, 0);
+    unsigned char *const target = new_device(4 << 16);
+    ze_command_list_handle_t list = new_list(0, 0);
+    OK(ze.list.pfnAppendWaitOnEvents(list, 1, &gate));
+    copy(list, target + 65536 + 4096, new_host(SIZE), SIZE);
+    close_list(list);
+    OK(run(queue, list));
+    OK(ze.context.pfnEvictMemory(the_context, the_device, target + ptr, size));
+    OK(ze.event.pfnHostSignal(gate));
+    return ze.queue.pfnSynchronize(queue, UINT64_MAX);
+}
+
+static void evicts_allocation(void)
+{
+    IS(part_evicted(0, SIZE), ZE_RESULT_ERROR_DEVICE_LOST);
+}
+
+static void evicts_exactly(void)
+{
+    OK(part_evicted(65536, SIZE)); /* up to the byte before */
+}
+
+static void evicts_exactly_hit(void)
+{
+    IS(part_evicted(65536, SIZE + 1), ZE_RESULT_ERROR_DEVICE_LOST);
+}
+
+static void evicts_pages(void)
+{
+    OK(part_evicted(0, 65536));
+}
+
+static void evicts_pages_hit(void)
+{
+    IS(part_evicted(0, 65537), ZE_RESULT_ERROR_DEVICE_LOST);
+}
+
+/* On `submit` a later submit that names one part brings back that part only. */
+static void brings_back_part(void)
+{
+    open_all();
+    gate = new_event();
+    queue = new_queue(0, 0);
+    unsigned char *const target = new_device(4 << 16), *const from = new_host(4 << 16);
+    ze_command_list_handle_t list = new_list(0, 0), other = new_list(1, 0);
+    OK(ze.list.pfnAppendWaitOnEvents(list, 1, &gate));
+    copy(list, target + 65536, from, SIZE);
+    OK(ze.list.pfnAppendBarrier(list, NULL, 0, NULL));
+    copy(list, target, from, SIZE);
+    close_list(list);
+    OK(run(queue, list));
+    OK(ze.context.pfnEvictMemory(the_context, the_device, target, 4 << 16));
+    copy(other, target + 65536, from, 65536);
+    close_list(other);
+    ze_command_queue_handle_t copier = new_queue(1, 0);
+    OK(run(copier, other));
+    OK(ze.queue.pfnSynchronize(copier, UINT64_MAX));
+    from[0] = 8;
+    OK(ze.event.pfnHostSignal(gate));
+    IS(ze.queue.pfnSynchronize(queue, UINT64_MAX), ZE_RESULT_ERROR_DEVICE_LOST);
+    CHECK(target[65536] == 8 && target[0] == 0);
+}
+
+/* Discarded work: a wait for its event ends too. */
+static void errors_sync_events(void)
+{
+    unsigned char *host;
+    ze_event_handle_t done[2];
+    ze_fence_handle_t fence;
+    const ze_fence_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_FENCE_DESC};
+    ze_command_list_handle_t list = fault(&host);
+    (void)list;
+    for (int i = 0; i < 2; i++)
+        done[i] = new_event();
+    ze_command_list_handle_t signals = new_list(0, 0), other = new_list(2, 0);
+    OK(ze.list.pfnAppendSignalEvent(signals, done[0]));
+    close_list(signals);
+    close_list(other);
+    OK(ze.fence.pfnCreate(queue, &desc, &fence));
+    OK(ze.queue.pfnExecuteCommandLists(queue, 1, &signals, fence));
+    OK(ze.list.pfnAppendSignalEvent(new_immediate(0, false), done[1]));
+    IS(ze.event.pfnQueryStatus(done[0]), ZE_RESULT_NOT_READY);
+    IS(ze.event.pfnHostSynchronize(done[1], UINT64_MAX), ZE_RESULT_ERROR_DEVICE_LOST);
+    IS(ze.event.pfnHostSynchronize(done[0], UINT64_MAX), ZE_RESULT_ERROR_DEVICE_LOST);
+    IS(ze.fence.pfnHostSynchronize(fence, UINT64_MAX), ZE_RESULT_ERROR_DEVICE_LOST);
+    OK(run(new_queue(2, 3), other));
+}
+
+/* On `lazy` a query moves the engine that it looks at, and those which that one waits for. */
+static void lazy_looks_only_there(void)
+{
+    open_all();
+    ze_event_handle_t handed = new_event(), done = new_event(), unrelated = new_event();
+    unsigned char *const from = new_host(8), *const a = new_host(8), *const b = new_host(8), *const c = new_host(8);
+    from[0] = 6;
+    ze_command_list_handle_t one = new_immediate(0, false), two = new_immediate(0, false), three = new_immediate(0, false);
+    OK(ze.list.pfnAppendMemoryCopy(one, a, from, 8, handed, 0, NULL));
+    OK(ze.list.pfnAppendMemoryCopy(two, b, a, 8, done, 1, &handed));
+    copy(three, c, from, 8);
+    IS(ze.event.pfnQueryStatus(unrelated), ZE_RESULT_NOT_READY);
+    CHECK(a[0] == 0 && b[0] == 0 && c[0] == 0);
+    OK(ze.event.pfnQueryStatus(done));
+    CHECK(a[0] == 6 && b[0] == 6 && c[0] == 0);
+    OK(ze.list.pfnHostSynchronize(three, 0));
+    CHECK(c[0] == 6);
+}
+
+/* Numbers that have ended already or come later do not stop a script; what it does not name ends in waits. */
+static void script_details(void)
+{
+    open_all();
+    unsigned char *const from = new_host(8), *const to = new_host(64);
+    ze_event_handle_t gate_3 = new_event();
+    ze_command_list_handle_t list = new_immediate(0, false);
+    from[0] = 1;
+    copy(list, to, from, 8);                                                      /* 1: not named */
+    copy(list, to + 8, from, 8);                                                  /* 2: first */
+    CHECK(to[0] == 0 && to[8] == 1);
+    OK(ze.list.pfnAppendMemoryCopy(list, to + 16, from, 8, NULL, 1, &gate_3));    /* 3: cannot yet */
+    CHECK(to[16] == 0);
+    IS(ze.list.pfnHostSynchronize(list, 10000000), ZE_RESULT_NOT_READY);
+    CHECK(to[0] == 1 && to[16] == 0); /* the wait has ended 1 */
+    OK(ze.event.pfnHostSignal(gate_3));
+    CHECK(to[16] == 1);
+    copy(list, to + 24, from, 8); /* 4: named before it comes */
+    CHECK(to[24] == 1);
+    OK(ze.list.pfnHostSynchronize(list, UINT64_MAX));
+}
+
 static void refused(void)
 {
     IS(ze.global.pfnInit(0), ZE_RESULT_ERROR_INVALID_ARGUMENT);
@@ -487,10 +615,21 @@ const test_case knob_cases[] = {
     {"append blocks", "ZE_SOFT_SCHEDULE=lazy ZE_SOFT_APPEND=block", append_blocks, 0},
     {"host pointer at start", "ZE_SOFT_SCHEDULE=lazy", hostptr_start, 0},
     {"host pointer at append", "ZE_SOFT_SCHEDULE=lazy ZE_SOFT_HOSTPTR=append", hostptr_append, 0},
+    {"an evict takes the allocation", "ZE_SOFT_SCHEDULE=lazy", evicts_allocation, 0},
+    {"an evict takes what it names", "ZE_SOFT_SCHEDULE=lazy ZE_SOFT_RESIDENCY=exact", evicts_exactly, 0},
+    {"an evict takes what it names, hit", "ZE_SOFT_SCHEDULE=lazy ZE_SOFT_RESIDENCY=exact", evicts_exactly_hit, 0},
+    {"an evict takes pages", "ZE_SOFT_SCHEDULE=lazy ZE_SOFT_RESIDENCY=64k", evicts_pages, 0},
+    {"an evict takes pages, hit", "ZE_SOFT_SCHEDULE=lazy ZE_SOFT_RESIDENCY=64k", evicts_pages_hit, 0},
+    {"a submit brings part back", "ZE_SOFT_SCHEDULE=async ZE_SOFT_RESIDENCY=64k ZE_SOFT_REBIND=submit", brings_back_part, 0},
+    {"errors at sync, events", "ZE_SOFT_SCHEDULE=lazy ZE_SOFT_ERRORS=sync", errors_sync_events, 0},
+    {"lazy looks only there", "ZE_SOFT_SCHEDULE=lazy", lazy_looks_only_there, 0},
+    {"script details", "ZE_SOFT_SCHEDULE=script:details.script", script_details, 0},
     {"devices", "ZE_SOFT_DEVICES=3", devices, 0},
     {"addresses reused", "ZE_SOFT_VA=reuse", va_reuse, 0},
     {"addresses in the window", "ZE_SOFT_VA=window", va_window, 0},
     {"a value that is none", "ZE_SOFT_FREE=never", refused, 0},
     {"a schedule that is none", "ZE_SOFT_SCHEDULE=seed:", refused, 0},
     {"a script that is not there", "ZE_SOFT_SCHEDULE=script:/nowhere", refused, 0},
+    {"a script that is none", "ZE_SOFT_SCHEDULE=script:no.script", refused, 0},
+    {"devices that are none", "ZE_SOFT_DEVICES=9", refused, 0},
     {NULL, NULL, NULL, 0}};

@@ -4,6 +4,7 @@
 #include <CUnit/Basic.h>
 #include <dlfcn.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 tables ze;
@@ -26,7 +27,8 @@ bool load_driver(const char *path, tables *t)
                    {"zeGetCommandListExpProcAddrTable", &t->list_exp}, {"zeGetEventProcAddrTable", &t->event},
                    {"zeGetEventPoolProcAddrTable", &t->pool},          {"zeGetFenceProcAddrTable", &t->fence},
                    {"zeGetMemProcAddrTable", &t->mem},                 {"zeGetPhysicalMemProcAddrTable", &t->physical},
-                   {"zeGetVirtualMemProcAddrTable", &t->virt},         {"zeGetModuleProcAddrTable", &t->module}};
+                   {"zeGetVirtualMemProcAddrTable", &t->virt},         {"zeGetModuleProcAddrTable", &t->module},
+                   {"zeGetEventExpProcAddrTable", &t->event_exp}};
     memset(t, 0, sizeof(*t));
     for (size_t i = 0; library != NULL && i < sizeof(getters) / sizeof(getters[0]); i++) {
         ze_result_t (*const get)(ze_api_version_t, void *) = (ze_result_t(*)(ze_api_version_t, void *))dlsym(library, getters[i].name);
@@ -130,6 +132,12 @@ void close_list(ze_command_list_handle_t list)
     OK(ze.list.pfnClose(list));
 }
 
+void nap(unsigned ms)
+{
+    const struct timespec t = {ms / 1000, (ms % 1000) * 1000000L};
+    nanosleep(&t, NULL);
+}
+
 static const test_case *cases[256];
 static size_t n_cases;
 
@@ -145,7 +153,7 @@ static int run_case(const test_case *c)
             *equals = '\0';
             setenv(k, equals + 1, 1);
         }
-        alarm(20);
+        alarm(60); /* a case that hangs fails */
         if (!load_driver(getenv("TEST_SOFT"), &ze)) {
             fprintf(stderr, "%s could not be loaded\n", getenv("TEST_SOFT"));
             _exit(9);
@@ -183,6 +191,7 @@ int main(void)
     add_suite("knobs", knob_cases);
     add_suite("model", model_cases);
     add_suite("use", use_cases);
+    add_suite("lasting", lasting_cases);
     n_cases = 0; /* from here on: the next one to run */
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();

@@ -228,8 +228,19 @@ static void virtual_memory(void)
     copy(list, h, second, 16);
     CHECK(h[15] == 5);
     ze_memory_access_attribute_t access;
-    OK(ze.virt.pfnGetAccessAttribute(the_context, second, page, &access, &size));
+    OK(ze.virt.pfnGetAccessAttribute(the_context, second, 2 * page, &access, &size));
     CHECK(access == ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE && size == 2 * page);
+    OK(ze.virt.pfnGetAccessAttribute(the_context, second, 3 * page, &access, &size));
+    CHECK(size == 2 * page); /* then comes what is only reserved */
+    OK(ze.virt.pfnGetAccessAttribute(the_context, range, 4 * page, &access, &size));
+    CHECK(access == ZE_MEMORY_ACCESS_ATTRIBUTE_NONE && size == page);
+    IS(ze.virt.pfnMap(the_context, range, 2 * page, physical, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE), ZE_RESULT_ERROR_INVALID_ARGUMENT);
+    /* part of a mapping */
+    OK(ze.virt.pfnSetAccessAttribute(the_context, second + page, page, ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY));
+    OK(ze.virt.pfnGetAccessAttribute(the_context, second, 2 * page, &access, &size));
+    CHECK(access == ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE && size == page);
+    copy(list, h, second + page, 16);
+    CHECK(h[15] == 0);
     /* the same memory seen at another place */
     OK(ze.virt.pfnUnmap(the_context, second, 2 * page));
     OK(ze.virt.pfnMap(the_context, range, 2 * page, physical, 0, ZE_MEMORY_ACCESS_ATTRIBUTE_READONLY));
@@ -237,9 +248,11 @@ static void virtual_memory(void)
     copy(list, h, range, 16);
     CHECK(h[15] == 5);
     IS(ze.list.pfnAppendMemoryFill(list, range, &five, 1, 16, NULL, 0, NULL), ZE_RESULT_ERROR_DEVICE_LOST); /* read only */
-    OK(ze.virt.pfnUnmap(the_context, range, 2 * page));
+    OK(ze.virt.pfnUnmap(the_context, range, page)); /* half of it */
+    IS(ze.virt.pfnUnmap(the_context, range, page), ZE_RESULT_ERROR_INVALID_ARGUMENT);
     OK(ze.physical.pfnDestroy(the_context, physical));
-    OK(ze.virt.pfnFree(the_context, range, 4 * page));
+    OK(ze.virt.pfnFree(the_context, range, 4 * page)); /* and the other half with it */
+    IS(ze.virt.pfnFree(the_context, range, 4 * page), ZE_RESULT_ERROR_INVALID_ARGUMENT);
     IS(ze.virt.pfnReserve(the_context, NULL, 3, &range), ZE_RESULT_ERROR_UNSUPPORTED_SIZE);
 }
 

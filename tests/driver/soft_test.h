@@ -20,6 +20,7 @@ typedef struct tables {
     ze_command_list_dditable_t list;
     ze_command_list_exp_dditable_t list_exp;
     ze_event_dditable_t event;
+    ze_event_exp_dditable_t event_exp;
     ze_event_pool_dditable_t pool;
     ze_fence_dditable_t fence;
     ze_mem_dditable_t mem;
@@ -55,6 +56,8 @@ ze_result_t run(ze_command_queue_handle_t queue, ze_command_list_handle_t list);
 void copy(ze_command_list_handle_t list, void *to, const void *from, size_t size);
 void close_list(ze_command_list_handle_t list);
 
+void nap(unsigned ms);
+
 typedef struct test_case {
     const char *name;
     const char *knobs; /* "ZE_SOFT_SCHEDULE=lazy ZE_SOFT_FAULT=ban" */
@@ -62,6 +65,6 @@ typedef struct test_case {
     int status;        /* what the process is to end with: 0, or -N for signal N */
 } test_case;
 
-extern const test_case knob_cases[], model_cases[], use_cases[];
+extern const test_case knob_cases[], model_cases[], use_cases[], lasting_cases[];
 
 #endif
