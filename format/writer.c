@@ -36,6 +36,14 @@ static int fail(zt_writer *w, int status)
     return status;
 }
 
+/* What the writer's functions give back: the first failure for ever after, errno as it was then. */
+static int standing(const zt_writer *w)
+{
+    if (w->failed)
+        errno = w->failed_errno;
+    return w->failed;
+}
+
 static int write_all(zt_writer *w, const void *data, size_t n)
 {
     const uint8_t *p = data;
@@ -238,7 +246,7 @@ int zt_writer_flush(zt_writer *w)
 {
     zt__chunk *const c = &w->chunk;
     if (c->calls == 0 && c->late == 0)
-        return w->failed;
+        return standing(w);
     w->raw.n = 0;
     if (zt__chunk_describe(c, &w->raw))
         write_chunk(w, (zt_chunk_header){.kind = ZT_CHUNK_API});
@@ -252,7 +260,7 @@ int zt_writer_flush(zt_writer *w)
                                          .span = c->calls ? (uint32_t)(c->last - c->first) : 0});
     }
     zt__chunk_reset(c);
-    return w->failed;
+    return standing(w);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- blobs */
@@ -296,7 +304,7 @@ int zt_writer_blob(zt_writer *w, const void *data, uint64_t len, zt_hash *hash)
     if (!remember_blob(w, hash, &known))
         return fail(w, ZT_E_MEMORY);
     if (known)
-        return w->failed;
+        return standing(w);
     for (uint64_t at = 0; at < len || at == 0; at += ZT_BLOB_PART) {
         Zetrace__Blob m;
         Zetrace__Packet packet;
@@ -310,7 +318,7 @@ int zt_writer_blob(zt_writer *w, const void *data, uint64_t len, zt_hash *hash)
         packet.blob = &m;
         write_packet(w, &packet, (zt_chunk_header){.kind = ZT_CHUNK_BLOB, .first = hash->lo, .begin = hash->hi, .end = at});
     }
-    return w->failed;
+    return standing(w);
 }
 
 /* Whether bytes may stand in the call chunk itself; `left` is what the call may still put there. */
@@ -400,7 +408,7 @@ int zt_writer_call(zt_writer *w, const zt_call *call)
 {
     replaced r = {0};
     if (w->failed)
-        return w->failed;
+        return standing(w);
     const bool care = needs_care(call);
     if (w->chunk.calls > 0 && (call->number <= w->chunk.last || call->number - w->chunk.first > UINT32_MAX))
         zt_writer_flush(w);
@@ -412,21 +420,21 @@ int zt_writer_call(zt_writer *w, const zt_call *call)
     }
     if (w->chunk.calls >= w->max_calls || w->chunk.bytes >= CHUNK_BYTES)
         zt_writer_flush(w);
-    return w->failed;
+    return standing(w);
 }
 
 int zt_writer_leave(zt_writer *w, uint64_t number, const zt_call *leave)
 {
     replaced r;
     if (w->failed)
-        return w->failed;
+        return standing(w);
     zt__chunk_late(&w->chunk, number, replace_big(w, leave, &r));
     free(r.in);
     free(r.out);
     free(r.contents);
     if (w->chunk.bytes >= CHUNK_BYTES || w->chunk.late >= ZT_MAX_CALLS)
         zt_writer_flush(w);
-    return w->failed;
+    return standing(w);
 }
 
 int zt_writer_lost(zt_writer *w, uint32_t thread, uint64_t time_ns, uint64_t calls, uint64_t bytes)
