@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * calls one|seven THREADS CALLS BURST [WARM]: a loop of cheap calls. one: zeEventQueryStatus (1 argument); seven:
- * zeCommandListAppendMemoryCopy between device memory (7 arguments), on a list of each thread's own. After BURST calls (0: never) the
- * thread rests for 5 ms, outside the time taken, so that the ring empties. WARM calls (60000), which touch each page of a ring, come
- * before and are not counted. Prints ns per call.
+ * zeCommandListAppendMemoryCopy between device memory (7 arguments), on a list of each thread's own. After BURST calls
+ * (0: never) the thread rests for 5 ms, outside the time taken, so that the ring empties. WARM calls (60000), which
+ * touch each page of a ring, come before and are not counted. Prints ns per call.
  */
 #include <level_zero/ze_api.h>
 
@@ -14,12 +14,12 @@
 #include <string.h>
 #include <time.h>
 
-#define MUST(call)                                                                                                                 \
-    do {                                                                                                                           \
-        if ((call) != ZE_RESULT_SUCCESS) {                                                                                         \
-            fprintf(stderr, "%s failed\n", #call);                                                                                 \
-            exit(2);                                                                                                               \
-        }                                                                                                                          \
+#define MUST(call)                                                                                                     \
+    do {                                                                                                               \
+        if ((call) != ZE_RESULT_SUCCESS) {                                                                             \
+            fprintf(stderr, "%s failed\n", #call);                                                                     \
+            exit(2);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
 static bool seven;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * floor ARGUMENTS THREADS CALLS BURST: the least that recording a call can cost: one slot of a shared ring filled at ENTER and completed
- * at LEAVE around an empty call, a time stamp each, another thread draining every 200 us. Prints ns per call.
+ * floor ARGUMENTS THREADS CALLS BURST: the least that recording a call can cost: one slot of a shared ring filled at
+ * ENTER and completed at LEAVE around an empty call, a time stamp each, another thread draining every 200 us. Prints ns
+ * per call.
  */
 #include "ring.h"
 
@@ -122,8 +123,10 @@ int main(int argc, char **argv)
         const int fd = memfd_create("floor", MFD_CLOEXEC);
         char *const base = mmap(NULL, 4096 + 2 * SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (fd < 0 || ftruncate(fd, 4096 + SIZE) != 0 || base == MAP_FAILED ||
-            mmap(base, 4096 + SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) == MAP_FAILED ||
-            mmap(base + 4096 + SIZE, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 4096) == MAP_FAILED)
+            mmap(base, 4096 + SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) ==
+                MAP_FAILED ||
+            mmap(base + 4096 + SIZE, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 4096) ==
+                MAP_FAILED)
             return 2;
         rings[i] = (ring){(zc_ring *)(void *)base, base + 4096, 0};
     }

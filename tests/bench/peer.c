@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* peer one|seven THREADS CALLS BURST: the same loop around an empty call, with LTTng-UST tracepoints. Prints ns per call. */
+/* peer one|seven THREADS CALLS BURST: the same loop around an empty call, with LTTng-UST tracepoints. Prints ns per
+ * call. */
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #include "peer_tp.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uploads BYTES CHANGED ROUNDS: what a program does that hands host memory to the device: changes CHANGED blocks of 4 KiB of a
- * pageable buffer of BYTES, executes a list that copies it to the device, waits. Prints ns per round.
+ * uploads BYTES CHANGED ROUNDS: what a program does that hands host memory to the device: changes CHANGED blocks of 4
+ * KiB of a pageable buffer of BYTES, executes a list that copies it to the device, waits. Prints ns per round.
  */
 #include <level_zero/ze_api.h>
 
@@ -10,12 +10,12 @@
 #include <string.h>
 #include <time.h>
 
-#define MUST(call)                                                                                                                 \
-    do {                                                                                                                           \
-        if ((call) != ZE_RESULT_SUCCESS) {                                                                                         \
-            fprintf(stderr, "%s failed\n", #call);                                                                                 \
-            exit(2);                                                                                                               \
-        }                                                                                                                          \
+#define MUST(call)                                                                                                     \
+    do {                                                                                                               \
+        if ((call) != ZE_RESULT_SUCCESS) {                                                                             \
+            fprintf(stderr, "%s failed\n", #call);                                                                     \
+            exit(2);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
 static double now(void)
