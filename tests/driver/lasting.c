@@ -3,6 +3,7 @@
 #include "soft_test.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -243,7 +244,7 @@ static void threads_work(void)
         pthread_join(threads[i], NULL);
 }
 
-static volatile int in_callback, may_go;
+static atomic_int in_callback, may_go;
 
 static void slow_callback(void *unused)
 {
