@@ -141,17 +141,11 @@ static bool fill(const soft_command *c, uint64_t since)
     return true;
 }
 
-static void timestamp_of(const soft_event *e, ze_kernel_timestamp_result_t *t)
-{
-    t->global.kernelStart = t->context.kernelStart = e->start;
-    t->global.kernelEnd = t->context.kernelEnd = e->end;
-}
-
 static bool query_timestamps(const soft_command *c, uint64_t since)
 {
     for (uint32_t i = 0; i < c->n_query; i++) {
         ze_kernel_timestamp_result_t t;
-        timestamp_of(&c->query[i]->event, &t);
+        soft_event_timestamp_locked(&c->query[i]->event, &t);
         const uint64_t at = c->dst + (c->query_offsets ? c->query_offsets[i] : i * sizeof(t));
         if (!soft_device_write_locked(at, &t, sizeof(t), since))
             return false;

@@ -7,7 +7,13 @@
 
 uint64_t soft_device_ticks(void)
 {
-    return soft_now_ns() / 52; /* 19.2 MHz */
+    return soft_now_ns() / SOFT_NS_PER_TICK;
+}
+
+void soft_event_timestamp_locked(const soft_event *e, ze_kernel_timestamp_result_t *t)
+{
+    t->global.kernelStart = t->context.kernelStart = e->start;
+    t->global.kernelEnd = t->context.kernelEnd = e->end;
 }
 
 bool soft_event_is_signalled_locked(const soft_event *e)
@@ -51,8 +57,10 @@ ze_result_t soft_zeEventPoolCreate(ze_context_handle_t hContext, const ze_event_
     else if ((events = calloc(desc->count, sizeof(*events))) == NULL || (pool = soft_object_new_locked(SOFT_POOL)) == NULL)
         result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     if (pool != NULL) {
+        const ze_event_pool_counter_based_exp_desc_t *const counter =
+            chained(desc->pNext, ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC);
         pool->pool = (soft_pool){.context = context, .count = desc->count, .flags = desc->flags, .events = events,
-                                 .counter_based = chained(desc->pNext, ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC)};
+                                 .counter_based = counter != NULL, .counter_flags = counter ? counter->flags : 0};
         *phEventPool = (ze_event_pool_handle_t)pool;
     } else {
         free(events);
@@ -91,7 +99,7 @@ ze_result_t soft_zeEventCreate(ze_event_pool_handle_t hEventPool, const ze_event
     else {
         event->event = (soft_event){.pool = pool, .context = pool->pool.context, .index = desc->index,
                                     .signal_scope = desc->signal, .wait_scope = desc->wait, .flags = pool->pool.flags,
-                                    .counter_based = pool->pool.counter_based,
+                                    .counter_based = pool->pool.counter_based, .counter_flags = pool->pool.counter_flags,
                                     .timestamps = pool->pool.flags & (ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP |
                                                                       ZE_EVENT_POOL_FLAG_KERNEL_MAPPED_TIMESTAMP)};
         pool->pool.events[desc->index] = event;
@@ -116,7 +124,7 @@ ze_result_t soft_zeEventCounterBasedCreate(ze_context_handle_t hContext, ze_devi
     else {
         event->event = (soft_event){.context = context, .counter_based = true,
                                     .signal_scope = desc ? desc->signal : 0, .wait_scope = desc ? desc->wait : 0,
-                                    .flags = desc ? desc->flags : 0,
+                                    .counter_flags = desc ? desc->flags : 0,
                                     .timestamps = desc && (desc->flags & (ZE_EVENT_COUNTER_BASED_FLAG_DEVICE_TIMESTAMP |
                                                                           ZE_EVENT_COUNTER_BASED_FLAG_HOST_TIMESTAMP))};
         *phEvent = (ze_event_handle_t)event;
@@ -243,56 +251,81 @@ ze_result_t soft_zeEventQueryKernelTimestamp(ze_event_handle_t hEvent, ze_kernel
         result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
     else if (!event_done(event))
         result = ZE_RESULT_NOT_READY;
-    else {
-        dstptr->global.kernelStart = dstptr->context.kernelStart = event->event.start;
-        dstptr->global.kernelEnd = dstptr->context.kernelEnd = event->event.end;
+    else
+        soft_event_timestamp_locked(&event->event, dstptr);
+    soft_leave();
+    return result;
+}
+
+/* The two-call idiom for the one time stamp there is. @return whether to write it. */
+static bool one_result(uint32_t *pCount, const void *out)
+{
+    const bool write = *pCount > 0 && out != NULL;
+    *pCount = 1;
+    return write;
+}
+
+static ze_result_t timestamp_event(ze_event_handle_t hEvent, ze_device_handle_t hDevice, const soft_event **event)
+{
+    const soft_object *const object = soft_object_get(hEvent, SOFT_EVENT);
+    if (object == NULL || !object->event.timestamps || soft_object_get(hDevice, SOFT_DEVICE) == NULL)
+        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    *event = &object->event;
+    return soft_event_is_signalled_locked(*event) ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY;
+}
+
+ze_result_t soft_zeEventQueryTimestampsExp(ze_event_handle_t hEvent, ze_device_handle_t hDevice, uint32_t *pCount,
+                                           ze_kernel_timestamp_result_t *pTimestamps)
+{
+    const soft_event *event;
+    soft_enter();
+    const ze_result_t result = timestamp_event(hEvent, hDevice, &event);
+    if (result == ZE_RESULT_SUCCESS && one_result(pCount, pTimestamps))
+        soft_event_timestamp_locked(event, pTimestamps);
+    soft_leave();
+    return result;
+}
+
+ze_result_t soft_zeEventQueryKernelTimestampsExt(ze_event_handle_t hEvent, ze_device_handle_t hDevice, uint32_t *pCount,
+                                                 ze_event_query_kernel_timestamps_results_ext_properties_t *pResults)
+{
+    const soft_event *event;
+    soft_enter();
+    const ze_result_t result = timestamp_event(hEvent, hDevice, &event);
+    if (result == ZE_RESULT_SUCCESS && one_result(pCount, pResults)) {
+        if (pResults->pKernelTimestampsBuffer != NULL)
+            soft_event_timestamp_locked(event, pResults->pKernelTimestampsBuffer);
+        if (pResults->pSynchronizedTimestampsBuffer != NULL && (event->flags & ZE_EVENT_POOL_FLAG_KERNEL_MAPPED_TIMESTAMP)) {
+            ze_synchronized_timestamp_result_ext_t *const t = pResults->pSynchronizedTimestampsBuffer;
+            t->global.kernelStart = t->context.kernelStart = event->start * SOFT_NS_PER_TICK;
+            t->global.kernelEnd = t->context.kernelEnd = event->end * SOFT_NS_PER_TICK;
+        }
     }
     soft_leave();
     return result;
 }
 
+SOFT_GETTER(soft_zeEventGetSignalScope, ze_event_handle_t, SOFT_EVENT, ze_event_scope_flags_t, o->event.signal_scope)
+SOFT_GETTER(soft_zeEventGetWaitScope, ze_event_handle_t, SOFT_EVENT, ze_event_scope_flags_t, o->event.wait_scope)
+SOFT_GETTER(soft_zeEventPoolGetContextHandle, ze_event_pool_handle_t, SOFT_POOL, ze_context_handle_t,
+            (ze_context_handle_t)o->pool.context)
+SOFT_GETTER(soft_zeEventPoolGetFlags, ze_event_pool_handle_t, SOFT_POOL, ze_event_pool_flags_t, o->pool.flags)
+
 ze_result_t soft_zeEventGetEventPool(ze_event_handle_t hEvent, ze_event_pool_handle_t *phEventPool)
 {
-    soft_object *const event = soft_object_get(hEvent, SOFT_EVENT);
+    const soft_object *const event = soft_object_get(hEvent, SOFT_EVENT);
     if (event == NULL || event->event.pool == NULL)
         return ZE_RESULT_ERROR_INVALID_ARGUMENT;
     *phEventPool = (ze_event_pool_handle_t)event->event.pool;
     return ZE_RESULT_SUCCESS;
 }
 
-ze_result_t soft_zeEventGetSignalScope(ze_event_handle_t hEvent, ze_event_scope_flags_t *pSignalScope)
+ze_result_t soft_zeEventGetCounterBasedFlags(ze_event_handle_t hEvent, ze_event_counter_based_flags_t *pFlags)
 {
-    soft_object *const event = soft_object_get(hEvent, SOFT_EVENT);
-    if (event == NULL)
+    const soft_object *const event = soft_object_get(hEvent, SOFT_EVENT);
+    if (event == NULL || !event->event.counter_based)
         return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    *pSignalScope = event->event.signal_scope;
-    return ZE_RESULT_SUCCESS;
-}
-
-ze_result_t soft_zeEventGetWaitScope(ze_event_handle_t hEvent, ze_event_scope_flags_t *pWaitScope)
-{
-    soft_object *const event = soft_object_get(hEvent, SOFT_EVENT);
-    if (event == NULL)
-        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    *pWaitScope = event->event.wait_scope;
-    return ZE_RESULT_SUCCESS;
-}
-
-ze_result_t soft_zeEventPoolGetContextHandle(ze_event_pool_handle_t hEventPool, ze_context_handle_t *phContext)
-{
-    soft_object *const pool = soft_object_get(hEventPool, SOFT_POOL);
-    if (pool == NULL)
-        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    *phContext = (ze_context_handle_t)pool->pool.context;
-    return ZE_RESULT_SUCCESS;
-}
-
-ze_result_t soft_zeEventPoolGetFlags(ze_event_pool_handle_t hEventPool, ze_event_pool_flags_t *pFlags)
-{
-    soft_object *const pool = soft_object_get(hEventPool, SOFT_POOL);
-    if (pool == NULL)
-        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    *pFlags = pool->pool.flags;
+    *pFlags = event->event.counter_flags;
     return ZE_RESULT_SUCCESS;
 }
 

@@ -55,18 +55,18 @@ static void after_fork(void)
 /* The parent's objects and memory mean nothing here: the child starts anew at its own zeInit. */
 static void in_child(void)
 {
-    pthread_mutex_init(&soft_mutex, NULL);
-    if (!started)
-        return;
-    started = false;
-    soft_memory_reset();
-    soft_schedule_reset();
-    size_t cursor = 0;
-    for (int kind = SOFT_DRIVER; kind <= SOFT_PHYSICAL; kind++, cursor = 0)
-        for (soft_object *o; (o = soft_object_next_locked((enum soft_kind)kind, &cursor)) != NULL;)
-            __atomic_store_n(&o->kind, SOFT_DEAD, __ATOMIC_RELEASE);
-    soft_the_driver = NULL;
-    memset(soft_devices, 0, sizeof(soft_devices));
+    if (started) {
+        started = false;
+        soft_memory_reset();
+        soft_schedule_reset();
+        size_t cursor = 0;
+        for (int kind = SOFT_DRIVER; kind <= SOFT_PHYSICAL; kind++, cursor = 0)
+            for (soft_object *o; (o = soft_object_next_locked((enum soft_kind)kind, &cursor)) != NULL;)
+                __atomic_store_n(&o->kind, SOFT_DEAD, __ATOMIC_RELEASE);
+        soft_the_driver = NULL;
+        memset(soft_devices, 0, sizeof(soft_devices));
+    }
+    pthread_mutex_unlock(&soft_mutex);
 }
 
 void soft_cond_init(pthread_cond_t *cond)
@@ -157,12 +157,6 @@ ze_result_t soft_zeInitDrivers(uint32_t *pCount, ze_driver_handle_t *phDrivers, 
         phDrivers[0] = (ze_driver_handle_t)soft_the_driver;
     *pCount = 1;
     return ZE_RESULT_SUCCESS;
-}
-
-ze_result_t soft_zesInit(zes_init_flags_t flags)
-{
-    (void)flags;
-    return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
 }
 
 ze_result_t soft_zeDriverGet(uint32_t *pCount, ze_driver_handle_t *phDrivers)

@@ -45,7 +45,7 @@ ze_result_t soft_zeCommandListCreateImmediate(ze_context_handle_t hContext, ze_d
 {
     const soft_list list = {.immediate = true, .flags = altdesc->flags,
                             .in_order = altdesc->flags & ZE_COMMAND_QUEUE_FLAG_IN_ORDER,
-                            .synchronous = altdesc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS};
+                            .mode = altdesc->mode, .priority = altdesc->priority};
     return create(hContext, hDevice, altdesc->ordinal, altdesc->index, &list, phCommandList);
 }
 
@@ -131,7 +131,7 @@ static ze_result_t submit_immediate(soft_object *object, soft_command *command)
     if (number == 0)
         return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     soft_kick_locked();
-    if (!list->synchronous)
+    if (list->mode != ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS)
         return ZE_RESULT_SUCCESS;
     return soft_wait_work_locked(ring, object, number, UINT64_MAX);
 }
@@ -421,11 +421,20 @@ SOFT_GETTER(soft_zeCommandListGetContextHandle, ze_command_list_handle_t, SOFT_L
 SOFT_GETTER(soft_zeCommandListGetOrdinal, ze_command_list_handle_t, SOFT_LIST, uint32_t, o->list.ordinal)
 SOFT_GETTER(soft_zeCommandListIsImmediate, ze_command_list_handle_t, SOFT_LIST, ze_bool_t, o->list.immediate)
 
-ze_result_t soft_zeCommandListImmediateGetIndex(ze_command_list_handle_t hCommandListImmediate, uint32_t *pIndex)
-{
-    const soft_object *const o = soft_object_get(hCommandListImmediate, SOFT_LIST);
-    if (o == NULL || !o->list.immediate)
-        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    *pIndex = o->list.index;
-    return ZE_RESULT_SUCCESS;
-}
+/* What the header asks only of immediate lists, or only of others. */
+#define LIST_GETTER(function, out_type, is_immediate, expression)                                                              \
+    ze_result_t function(ze_command_list_handle_t handle, out_type *out)                                                       \
+    {                                                                                                                          \
+        const soft_object *const o = soft_object_get(handle, SOFT_LIST);                                                       \
+        if (o == NULL || o->list.immediate != (is_immediate))                                                                  \
+            return ZE_RESULT_ERROR_INVALID_ARGUMENT;                                                                           \
+        *out = expression;                                                                                                     \
+        return ZE_RESULT_SUCCESS;                                                                                              \
+    }
+
+LIST_GETTER(soft_zeCommandListGetFlags, ze_command_list_flags_t, false, o->list.flags)
+LIST_GETTER(soft_zeCommandListImmediateGetFlags, ze_command_queue_flags_t, true, o->list.flags)
+LIST_GETTER(soft_zeCommandListImmediateGetMode, ze_command_queue_mode_t, true, o->list.mode)
+LIST_GETTER(soft_zeCommandListImmediateGetPriority, ze_command_queue_priority_t, true, o->list.priority)
+LIST_GETTER(soft_zeCommandListImmediateGetIndex, uint32_t, true, o->list.index)
+SOFT_GETTER(soft_zeCommandListIsMutableExp, ze_command_list_handle_t, SOFT_LIST, ze_bool_t, o == NULL) /* none is */

@@ -80,12 +80,16 @@ static void release(soft_alloc *a)
 void soft_memory_reap_locked(void)
 {
     soft_alloc *a;
+    size_t found = 0;
     for (size_t i = 0; n_deferred > 0 && (a = soft_alloc_at(i)) != NULL;) {
+        found += a->deferred;
         if (a->deferred && !soft_alloc_busy_locked(a))
             release(a);
         else
             i++;
     }
+    if (found == 0)
+        n_deferred = 0; /* a forked child has none of its parent's */
 }
 
 static bool alloc_idle(void *ctx)

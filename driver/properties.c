@@ -11,6 +11,8 @@ static const char *const extensions[] = {
     ZE_EVENT_QUERY_TIMESTAMPS_EXP_NAME,
     ZE_MEMORY_FREE_POLICIES_EXT_NAME,
     ZE_EVENT_POOL_COUNTER_BASED_EXP_NAME,
+    ZE_EVENT_QUERY_KERNEL_TIMESTAMPS_EXT_NAME,
+    ZE_PCI_PROPERTIES_EXT_NAME,
 };
 
 static bool is_driver(ze_driver_handle_t handle)
@@ -46,6 +48,10 @@ ze_result_t soft_zeDriverGetProperties(ze_driver_handle_t hDriver, ze_driver_pro
         return ZE_RESULT_ERROR_INVALID_ARGUMENT;
     memcpy(pDriverProperties->uuid.id, "libze_soft\0\0\0\0\0", 16);
     pDriverProperties->driverVersion = 1u << 24;
+    for (ze_base_properties_t *p = pDriverProperties->pNext; p != NULL; p = p->pNext)
+        if (p->stype == ZE_STRUCTURE_TYPE_DRIVER_MEMORY_FREE_EXT_PROPERTIES)
+            ((ze_driver_memory_free_ext_properties_t *)p)->freePolicies =
+                ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE | ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE;
     return ZE_RESULT_SUCCESS;
 }
 
@@ -279,6 +285,32 @@ ze_result_t soft_zeDeviceGetGlobalTimestamps(ze_device_handle_t hDevice, uint64_
     return ZE_RESULT_SUCCESS;
 }
 
+ze_result_t soft_zeDevicePciGetPropertiesExt(ze_device_handle_t hDevice, ze_pci_ext_properties_t *p)
+{
+    const soft_object *const device = soft_object_get(hDevice, SOFT_DEVICE);
+    if (device == NULL)
+        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    p->address = (ze_pci_address_ext_t){.bus = 0x3a + device->device.index};
+    p->maxSpeed = (ze_pci_speed_ext_t){.genVersion = -1, .width = -1, .maxBandwidth = -1};
+    return ZE_RESULT_SUCCESS;
+}
+
+ze_result_t soft_zeDeviceGetCounterBasedEventMaxValue(ze_device_handle_t hDevice, uint64_t *maxValue)
+{
+    if (!is_device(hDevice))
+        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    *maxValue = UINT64_MAX;
+    return ZE_RESULT_SUCCESS;
+}
+
+ze_result_t soft_zeDeviceGetAggregatedCopyOffloadIncrementValue(ze_device_handle_t hDevice, uint32_t *incrementValue)
+{
+    if (!is_device(hDevice))
+        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    *incrementValue = 1; /* a copy is one operation */
+    return ZE_RESULT_SUCCESS;
+}
+
 ze_result_t soft_zeDeviceGetStatus(ze_device_handle_t hDevice)
 {
     if (soft.schedule == SOFT_NULL)
@@ -341,4 +373,38 @@ ze_result_t soft_zeContextGetStatus(ze_context_handle_t hContext)
 ze_result_t soft_zeContextSystemBarrier(ze_context_handle_t hContext, ze_device_handle_t hDevice)
 {
     return soft_object_get(hContext, SOFT_CONTEXT) && is_device(hDevice) ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+}
+
+static soft_object *default_context;
+
+ze_context_handle_t soft_zerGetDefaultContext(void)
+{
+    soft_enter();
+    if (soft_started() && soft_object_get(default_context, SOFT_CONTEXT) == NULL)
+        default_context = soft_object_new_locked(SOFT_CONTEXT);
+    soft_object *const context = soft_started() ? default_context : NULL;
+    soft_leave();
+    return (ze_context_handle_t)context;
+}
+
+ze_context_handle_t soft_zeDriverGetDefaultContext(ze_driver_handle_t hDriver)
+{
+    return is_driver(hDriver) ? soft_zerGetDefaultContext() : NULL;
+}
+
+uint32_t soft_zerTranslateDeviceHandleToIdentifier(ze_device_handle_t hDevice)
+{
+    const soft_object *const device = soft_object_get(hDevice, SOFT_DEVICE);
+    return device ? device->device.index : UINT32_MAX;
+}
+
+ze_device_handle_t soft_zerTranslateIdentifierToDeviceHandle(uint32_t identifier)
+{
+    return (ze_device_handle_t)(soft_started() && identifier < soft.devices ? soft_devices[identifier] : NULL);
+}
+
+ze_result_t soft_zerGetLastErrorDescription(const char **ppString)
+{
+    *ppString = "";
+    return ZE_RESULT_SUCCESS;
 }

@@ -48,7 +48,7 @@ ze_result_t soft_zeCommandQueueCreate(ze_context_handle_t hContext, ze_device_ha
         result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     else {
         queue->queue = (soft_queue){.context = context, .device = device, .ordinal = desc->ordinal, .index = desc->index,
-                                    .synchronous = desc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS,
+                                    .flags = desc->flags, .mode = desc->mode, .priority = desc->priority,
                                     .ring = soft_ring_acquire_locked(device, desc->ordinal, desc->index)};
         if (queue->queue.ring == NULL) {
             soft_object_kill_locked(queue);
@@ -155,7 +155,7 @@ ze_result_t soft_zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t hCo
         }
         if (mark)
             soft_command_unref_locked(mark);
-        if (result == ZE_RESULT_SUCCESS && object->queue.synchronous && last) {
+        if (result == ZE_RESULT_SUCCESS && object->queue.mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS && last) {
             result = soft_wait_work_locked(ring, object, last, UINT64_MAX);
         }
     }
@@ -201,7 +201,7 @@ ze_result_t soft_zeCommandListImmediateAppendCommandListsExp(ze_command_list_han
             result = submit_lists(object, ring, numCommandLists, phCommandLists, NULL, numWaitEvents ? head : NULL, mark, &last);
             soft_kick_locked();
         }
-        if (result == ZE_RESULT_SUCCESS && object->list.synchronous && last)
+        if (result == ZE_RESULT_SUCCESS && object->list.mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS && last)
             result = soft_wait_work_locked(ring, object, last, UINT64_MAX);
     }
     if (head)
@@ -288,3 +288,6 @@ ze_result_t soft_zeDeviceSynchronize(ze_device_handle_t hDevice)
 
 SOFT_GETTER(soft_zeCommandQueueGetOrdinal, ze_command_queue_handle_t, SOFT_QUEUE, uint32_t, o->queue.ordinal)
 SOFT_GETTER(soft_zeCommandQueueGetIndex, ze_command_queue_handle_t, SOFT_QUEUE, uint32_t, o->queue.index)
+SOFT_GETTER(soft_zeCommandQueueGetFlags, ze_command_queue_handle_t, SOFT_QUEUE, ze_command_queue_flags_t, o->queue.flags)
+SOFT_GETTER(soft_zeCommandQueueGetMode, ze_command_queue_handle_t, SOFT_QUEUE, ze_command_queue_mode_t, o->queue.mode)
+SOFT_GETTER(soft_zeCommandQueueGetPriority, ze_command_queue_handle_t, SOFT_QUEUE, ze_command_queue_priority_t, o->queue.priority)

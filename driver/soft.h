@@ -63,13 +63,15 @@ typedef struct soft_ring soft_ring;
 typedef struct soft_queue {
     struct soft_object *context, *device;
     unsigned ordinal, index;
-    bool synchronous;
+    ze_command_queue_flags_t flags;
+    ze_command_queue_mode_t mode;
+    ze_command_queue_priority_t priority;
     soft_ring *ring;
 } soft_queue;
 
 typedef struct soft_pool {
     struct soft_object *context;
-    uint32_t count, flags;
+    uint32_t count, flags, counter_flags;
     bool counter_based;
     struct soft_object **events; /* by index, NULL where there is none */
     uint32_t alive;
@@ -77,7 +79,8 @@ typedef struct soft_pool {
 
 typedef struct soft_event {
     struct soft_object *pool, *context; /* pool NULL: created by zeEventCounterBasedCreate */
-    uint32_t index, signal_scope, wait_scope, flags;
+    uint32_t index, signal_scope, wait_scope;
+    uint32_t flags, counter_flags; /* the pool's; those of a counter-based event */
     bool signalled, lost, counter_based, timestamps;
     uint64_t assigned, done;      /* counter-based: signals handed out, signals that came */
     uint64_t start, end;          /* kernel timestamps, device ticks */
@@ -93,8 +96,10 @@ struct soft_command;
 typedef struct soft_list {
     struct soft_object *context, *device;
     unsigned ordinal, index;
-    bool immediate, in_order, closed, synchronous;
-    uint32_t flags;
+    bool immediate, in_order, closed;
+    uint32_t flags;               /* of a list, or of an immediate list's queue */
+    ze_command_queue_mode_t mode; /* immediate lists, as the next */
+    ze_command_queue_priority_t priority;
     soft_ring *ring;              /* immediate lists */
     struct soft_command **commands;
     size_t n_commands, room;
@@ -288,6 +293,8 @@ ze_result_t soft_wait_work_locked(soft_ring *ring, soft_object *carrier, uint64_
 
 bool soft_event_is_signalled_locked(const soft_event *event);
 void soft_event_signal_locked(soft_event *event, uint64_t counter, uint64_t start, uint64_t end);
+void soft_event_timestamp_locked(const soft_event *event, ze_kernel_timestamp_result_t *t);
+#define SOFT_NS_PER_TICK 52 /* 19.2 MHz */
 uint64_t soft_device_ticks(void);
 
 /* An entry that reads one thing of an object. */

@@ -53,6 +53,17 @@ ze_result_t soft_zePhysicalMemDestroy(ze_context_handle_t hContext, ze_physical_
     return result;
 }
 
+ze_result_t soft_zePhysicalMemGetProperties(ze_context_handle_t hContext, ze_physical_mem_handle_t hPhysicalMem,
+                                            ze_physical_mem_properties_t *pMemProperties)
+{
+    const soft_object *const object = soft_object_get(hPhysicalMem, SOFT_PHYSICAL);
+    if (!context_ok(hContext) || object == NULL)
+        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    pMemProperties->id = object->number;
+    pMemProperties->size = object->physical.size;
+    return ZE_RESULT_SUCCESS;
+}
+
 /* -------------------------------------------------------------------------------------------------------- reservations */
 
 ze_result_t soft_zeVirtualMemReserve(ze_context_handle_t hContext, const void *pStart, size_t size, void **pptr)

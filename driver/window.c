@@ -13,11 +13,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#ifndef SOFT_WINDOW_BASE /* a thread sanitizer's shadow lies there: its builds give another place */
+#ifndef SOFT_WINDOW_BASE /* the thread sanitizer's shadow lies there: its builds give another, smaller place */
 #define SOFT_WINDOW_BASE 0x200000000000ull
+#define SOFT_WINDOW_SIZE 0x10000000000ull /* 1 TiB */
 #endif
 #define WINDOW_STEP 0x20000000000ull /* 2 TiB from one copy of the library to the next */
-#define WINDOW_SIZE 0x10000000000ull /* 1 TiB */
+#define WINDOW_SIZE SOFT_WINDOW_SIZE
 #define FILE_SIZE (1ull << 60)       /* places in it are used once; what is freed takes no room */
 
 uint64_t soft_clock;
