@@ -19,7 +19,8 @@
 #define ZT_INLINE_CONTENT (4u << 10) /* contents likewise: they repeat more often */
 #define ZT_INLINE_CALL (1u << 20)    /* of one call together */
 
-enum zt_chunk_kind { ZT_CHUNK_SESSION = 1, ZT_CHUNK_API, ZT_CHUNK_CALLS, ZT_CHUNK_BLOB, ZT_CHUNK_LOST, ZT_CHUNK_ENDING };
+enum zt_chunk_kind { ZT_CHUNK_SESSION = 1, ZT_CHUNK_API, ZT_CHUNK_CALLS, ZT_CHUNK_BLOB, ZT_CHUNK_LOST, ZT_CHUNK_ENDING,
+                     ZT_CHUNK_FRAMES };
 
 typedef struct zt_file_header { /* at offset 0 */
     uint32_t skippable, skip_size;

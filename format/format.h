@@ -176,7 +176,7 @@ typedef struct zt_pair {
 } zt_pair;
 typedef struct zt_library {
     char *path, *build_id; /* build_id in hex, may be empty */
-    uint64_t base;
+    uint64_t base, size;   /* size 0: not known */
 } zt_library;
 
 /* Who, when, where. All strings owned by the session. Unset strings are "". */
@@ -229,6 +229,8 @@ int zt_writer_leave(zt_writer *writer, uint64_t number, const zt_call *leave);
 /* Stores bytes once, by hash. Big ones may come in parts. */
 int zt_writer_blob(zt_writer *writer, const void *data, uint64_t len, zt_hash *hash);
 int zt_writer_lost(zt_writer *writer, uint32_t thread, uint64_t time_ns, uint64_t calls, uint64_t bytes);
+/* Says where frame addresses of backtraces lie. `addresses` ascend; `names` as zt_trace_frame gives them. */
+int zt_writer_frames(zt_writer *writer, const uint64_t *addresses, const char *const *names, size_t n);
 /* Ends the current chunk and hands it to the system: what came before survives the recorder's death. */
 int zt_writer_flush(zt_writer *writer);
 uint64_t zt_writer_bytes(const zt_writer *writer);
@@ -264,6 +266,12 @@ int zt_trace_next(zt_trace *trace, const zt_call **call);
 int zt_trace_seek(zt_trace *trace, uint64_t number);
 /* Bytes of a blob, valid until the trace is closed or 64 MiB of other blobs were asked for; NULL if it is not there. */
 const void *zt_trace_blob(zt_trace *trace, const zt_hash *hash, uint64_t *len);
+
+/*
+ * Where a frame address of a backtrace lies: "main evict.c:31", what is not known left out; "libfoo.so+0x1234" where the recorder
+ * could not tell more. @return NULL if nothing is known. The string is the trace's, valid until it is closed.
+ */
+const char *zt_trace_frame(zt_trace *trace, uint64_t address);
 
 /*
  * Calls as events in time order: ENTER of a call, then its LEAVE, those of other threads in between. Needed by whatever

@@ -57,6 +57,7 @@ struct zt_trace {
     zt__slot slot;
     cached_blob *blobs;
     uint64_t blob_bytes;
+    zt__frames frames;
     ZSTD_DCtx *zstd;
 };
 
@@ -261,7 +262,7 @@ static void take_session(zt_trace *t, const Zetrace__Session *m)
     s->libraries = calloc(m->n_libraries ? m->n_libraries : 1, sizeof(*s->libraries));
     for (size_t i = 0; s->libraries != NULL && i < m->n_libraries; i++)
         s->libraries[s->n_libraries++] = (zt_library){.path = copy(m->libraries[i]->path), .build_id = copy(m->libraries[i]->build_id),
-                                                      .base = m->libraries[i]->address};
+                                                      .base = m->libraries[i]->address, .size = m->libraries[i]->size};
 }
 
 static void take_ending(zt_trace *t, const Zetrace__Ending *m)
@@ -409,7 +410,7 @@ static int read_frame(zt_trace *t)
             gap = false;
             continue;
         }
-        if (p->kind != ZT_CHUNK_SESSION && p->kind != ZT_CHUNK_API && p->kind != ZT_CHUNK_ENDING)
+        if (p->kind != ZT_CHUNK_SESSION && p->kind != ZT_CHUNK_API && p->kind != ZT_CHUNK_ENDING && p->kind != ZT_CHUNK_FRAMES)
             continue;
         Zetrace__Packet *const packet = unpack(t, p);
         if (packet == NULL)
@@ -425,6 +426,8 @@ static int read_frame(zt_trace *t)
             take_api(t, packet->api);
         } else if (packet->kind_case == ZETRACE__PACKET__KIND_ENDING) {
             take_ending(t, packet->ending);
+        } else if (packet->kind_case == ZETRACE__PACKET__KIND_FRAMES) {
+            zt__frames_take(&t->frames, packet->frames);
         }
         zetrace__packet__free_unpacked(packet, NULL);
     }
@@ -528,6 +531,7 @@ void zt_trace_close(zt_trace *t)
         free(t->foreigns[i]->params);
         free(t->foreigns[i]);
     }
+    zt__frames_free(&t->frames);
     zt_session_free(&t->session);
     ZSTD_freeDCtx(t->zstd);
     if (t->fd >= 0)
@@ -563,6 +567,11 @@ uint64_t zt_trace_bytes(const zt_trace *t)
 unsigned zt_trace_unknown_functions(const zt_trace *t)
 {
     return (unsigned)t->n_foreigns;
+}
+
+const char *zt_trace_frame(zt_trace *t, uint64_t address)
+{
+    return zt__frames_find(&t->frames, &t->session, address);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- calls */

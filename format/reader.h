@@ -68,6 +68,22 @@ typedef struct zt__slot { /* one call with everything it refers to */
     zt__calls *refs[2]; /* the chunk it stands in, and the one with its late LEAVE */
 } zt__slot;
 
+typedef struct zt__frame {
+    uint64_t address;
+    char *name;
+} zt__frame;
+
+typedef struct zt__frames {
+    zt__frame *at;
+    size_t n, room;
+    bool sorted; /* ascending, as lookups want it */
+} zt__frames;
+
+void zt__frames_take(zt__frames *frames, const Zetrace__Frames *message);
+/* By name, or made from the session's libraries. */
+const char *zt__frames_find(zt__frames *frames, const zt_session *session, uint64_t address);
+void zt__frames_free(zt__frames *frames);
+
 /* Looks up a function id of the trace. @return NULL if the trace does not describe it. */
 typedef const zt_func *(*zt__func_of)(void *ctx, uint32_t id);
 

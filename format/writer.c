@@ -149,6 +149,7 @@ static int write_session(zt_writer *w, const zt_session *s)
             library[i].path = or_empty(s->libraries[i].path);
             library[i].build_id = or_empty(s->libraries[i].build_id);
             library[i].address = s->libraries[i].base;
+            library[i].size = s->libraries[i].size;
             library_refs[i] = &library[i];
         }
         m.n_settings = s->n_settings;
@@ -451,6 +452,28 @@ int zt_writer_lost(zt_writer *w, uint32_t thread, uint64_t time_ns, uint64_t cal
     packet.lost = &m;
     zt_writer_flush(w);
     return write_packet(w, &packet, (zt_chunk_header){.kind = ZT_CHUNK_LOST, .begin = time_ns});
+}
+
+int zt_writer_frames(zt_writer *w, const uint64_t *addresses, const char *const *names, size_t n)
+{
+    enum { PART = 4096 };
+    uint64_t deltas[PART];
+    for (size_t at = 0; at < n; at += PART) {
+        Zetrace__Frames m;
+        Zetrace__Packet packet;
+        zetrace__frames__init(&m);
+        zetrace__packet__init(&packet);
+        const size_t part = n - at < PART ? n - at : PART;
+        for (size_t i = 0; i < part; i++)
+            deltas[i] = addresses[at + i] - (i ? addresses[at + i - 1] : 0);
+        m.n_address = m.n_name = part;
+        m.address = deltas;
+        m.name = (char **)(uintptr_t)(names + at);
+        packet.kind_case = ZETRACE__PACKET__KIND_FRAMES;
+        packet.frames = &m;
+        write_packet(w, &packet, (zt_chunk_header){.kind = ZT_CHUNK_FRAMES});
+    }
+    return standing(w);
 }
 
 uint64_t zt_writer_bytes(const zt_writer *w)
