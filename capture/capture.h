@@ -15,6 +15,7 @@ typedef struct zc_record_options {
     const char *schedule;    /* ZE_SOFT_SCHEDULE, or NULL: left alone */
     const char *memory;      /* "none", "inputs", "full" */
     const char *attach;      /* "layer" or "driver" */
+    const char *backtrace;   /* globs of functions whose callers are kept, separated by commas, or NULL */
     const char *const *env;  /* further globs of variables to keep, NULL at the end; may be NULL */
     const char *library_folder;
     uint64_t ring_bytes;     /* 0: the default */
@@ -27,6 +28,7 @@ typedef struct zc_record_summary {
     int status;              /* what `zetrace record` exits with: the program's own, 128 + N, 125, 126 or 127 */
     bool launched;
     uint64_t calls, threads, processes, bytes, dropped, never_returned;
+    uint64_t traced;         /* calls with a backtrace */
     char file[4096];         /* of the first process, "" if no call was seen */
     char why_none[512];      /* no call seen: a sentence that says why that may be */
 } zc_record_summary;

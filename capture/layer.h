@@ -79,6 +79,7 @@ extern __thread zc_tls zc_self __attribute__((tls_model("initial-exec"), visibil
 
 extern bool zc_use_tsc;
 extern int zc_memory;              /* enum zc_memory_mode */
+extern bool zc_backtraces;         /* some functions' callers are recorded */
 extern _Atomic(zc_fn) zc_next[];   /* by function id: what the wrapper calls */
 extern const zc_fn zc_wrappers[];  /* by function id, generated */
 extern const uint8_t zc_usm[];     /* by function id: enum zc_usm_kind of what an ALLOC function gives, generated */
@@ -139,11 +140,11 @@ void zc_lock_give(zc_lock *lock);
 
 /* ------------------------------------------------------------------------------------------------------ hot path */
 
-/*
- * Begins a slot with `in_size` bytes of pieces; `reserve` more bytes are sure to be free behind it. NULL: not recorded.
- */
-static inline zc_slot *zc_open(zc_thread *t, uint32_t func, uint32_t n_words, uint32_t in_size, uint32_t reserve,
-                               uint32_t flags)
+/* zc_open for programs whose callers are recorded: the frames become a piece behind the `in_size` bytes. */
+zc_slot *zc_open_traced(zc_thread *t, uint32_t func, uint32_t n_words, uint32_t in_size, uint32_t reserve, uint32_t flags);
+
+static inline zc_slot *zc_open_plain(zc_thread *t, uint32_t func, uint32_t n_words, uint32_t in_size, uint32_t reserve,
+                                     uint32_t flags)
 {
     const uint32_t size = (uint32_t)sizeof(zc_slot) + n_words * 8 + in_size;
     if (zc_unlikely((t->head & 1) || t->head + size + reserve > t->limit) && !zc_room(t, size + reserve))
@@ -166,6 +167,17 @@ static inline zc_slot *zc_open(zc_thread *t, uint32_t func, uint32_t n_words, ui
     slot->added_ticks = 0;
     slot->pad = 0;
     return slot;
+}
+
+/*
+ * Begins a slot with `in_size` bytes of pieces; `reserve` more bytes are sure to be free behind it. NULL: not recorded.
+ */
+static inline zc_slot *zc_open(zc_thread *t, uint32_t func, uint32_t n_words, uint32_t in_size, uint32_t reserve,
+                               uint32_t flags)
+{
+    if (zc_unlikely(zc_backtraces))
+        return zc_open_traced(t, func, n_words, in_size, reserve, flags);
+    return zc_open_plain(t, func, n_words, in_size, reserve, flags);
 }
 
 static inline void zc_publish(zc_thread *t, zc_slot *slot)

@@ -276,6 +276,7 @@ bool zc_process_start(void)
             zc_this.prepared = true;
             read_settings();
             zc_use_tsc = tsc_is_trusted();
+            zc_backtrace_start(getenv(ZC_ENV_BACKTRACE));
             pthread_atfork(fork_prepare, fork_parent, fork_child);
             zc_thread_key();
         }

@@ -32,6 +32,8 @@ bool zc_process_start(void);
 /* @return whether the recorder has been told of the ring. Does not wait. */
 bool zc_send_ring(const zc_new_ring *message, int fd);
 uint64_t zc_monotonic_ns(void);
+/* `globs`: functions whose callers are recorded, separated by commas. */
+void zc_backtrace_start(const char *globs);
 void zc_thread_key(void);
 void zc_forget_threads(void);
 

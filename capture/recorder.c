@@ -132,6 +132,10 @@ static void set_environment(const zc_recorder *r)
         setenv(ZC_ENV_LOSSY, "1", 1);
     else
         unsetenv(ZC_ENV_LOSSY);
+    if (o->backtrace != NULL)
+        setenv(ZC_ENV_BACKTRACE, o->backtrace, 1);
+    else
+        unsetenv(ZC_ENV_BACKTRACE);
     snprintf(text, sizeof(text), "%llu", (unsigned long long)(o->ring_bytes ? o->ring_bytes : ZC_DEFAULT_RING));
     setenv(ZC_ENV_RING, text, 1);
     if (strcmp(o->driver, "soft") == 0)

@@ -56,6 +56,27 @@ typedef struct zc_pieces {
     size_t n_pieces, n_contents, n_frames, pieces_room, contents_room, frames_room;
 } zc_pieces;
 
+/* A file that is mapped as code in the recorded process, or was. */
+typedef struct zc_module {
+    char *path;
+    uint64_t base, end;
+    int fd;        /* opened at its first frame, so that it is the file that ran; -1: not */
+    bool code, loader;
+} zc_module;
+
+typedef struct zc_place { /* a frame address, 0: none */
+    uint64_t address;
+    uint32_t module; /* index plus one, 0: none is known */
+} zc_place;
+
+typedef struct zc_frames {
+    zc_module *modules;
+    size_t n_modules, modules_room;
+    zc_place *places; /* open addressing, a power of two */
+    size_t n_places, places_room;
+    uint64_t fruitless_ns; /* when the maps were last read for nothing */
+} zc_frames;
+
 typedef struct zc_process {
     int32_t pid, parent_pid;      /* as the process itself sees them */
     int32_t system_pid;           /* as this process sees it: pid namespaces make a difference */
@@ -77,6 +98,8 @@ typedef struct zc_process {
     char file[4096];
     uint64_t calls, dropped, dropped_bytes, never_returned, added_ns, late_open;
     zc_pieces in, out;
+    zc_frames frames;
+    uint64_t traced;              /* calls with a backtrace */
     uint64_t last_flush_ns;
     uint64_t horizon;             /* every thread that entered a call before that time has a reader; in ticks */
 } zc_process;
@@ -117,8 +140,25 @@ uint64_t zc_process_ns(const zc_process *process, uint64_t ticks);
 bool zc_process_open_writer(zc_recorder *recorder, zc_process *process);
 void zc_process_emit(zc_process *process, const zt_call *call);
 
+/* Reads what files the process has mapped. @return false if it cannot be read any more. */
+bool zc_modules_read(zc_process *process);
+/* Notes where a call's frames lie while that can be found out. Leaves out the loader's, which come first. @return how many are left. */
+size_t zc_frames_take(zc_process *process, uint64_t *frames, size_t n);
+/* Names all frames and adds the names to the trace. Looks after the rings of other processes meanwhile. */
+void zc_frames_write(zc_recorder *recorder, zc_process *process);
+void zc_frames_free(zc_frames *frames);
+
+/* Names of places in one module. */
+typedef struct zc_symbols zc_symbols;
+/* Takes the module's descriptor. @return NULL if the file says nothing. */
+zc_symbols *zc_symbols_open(zc_module *module);
+/* "main evict.c:31", "main+0x1a" or false: not known. `address` is a return address. */
+bool zc_symbols_name(zc_symbols *symbols, uint64_t address, char *out, size_t size);
+void zc_symbols_close(zc_symbols *symbols);
+
 /* Session facts from /proc. */
 void zc_session_read(zc_recorder *recorder, zc_process *process);
 const char *zc_rank(void);
+char *zc_slurp(const char *path, size_t *length);
 
 #endif

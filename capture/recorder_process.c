@@ -322,12 +322,14 @@ void zc_process_finish(zc_recorder *recorder, zc_process *p)
     s->threads += p->next_thread;
     s->dropped += ending.dropped;
     s->never_returned += p->never_returned;
+    s->traced += p->traced;
     if (p->calls > 0)
         s->processes++;
     if (p->writer != NULL) {
         const uint64_t bytes = zt_writer_bytes(p->writer);
         zt_error error = {0};
         ending.complete = !p->failed;
+        zc_frames_write(recorder, p);
         if (zt_writer_close(p->writer, &ending, &error) != ZT_OK && p->error.status == 0) {
             p->error = error;
             p->failed = true;
@@ -341,6 +343,7 @@ void zc_process_finish(zc_recorder *recorder, zc_process *p)
     if (p->pidfd >= 0)
         close(p->pidfd);
     zt_session_free(&p->session);
+    zc_frames_free(&p->frames);
     free(p->in.pieces);
     free(p->in.contents);
     free(p->in.frames);

@@ -177,7 +177,7 @@ static uint32_t parse_pieces(zc_reader *reader, const uint8_t *bytes, uint64_t s
             p->pieces[p->n_pieces++] = (zt_piece){.addr = piece.addr, .len = piece.len, .data = payload, .hash = hash,
                                                   .lost = lost || payload == NULL};
         } else if (piece.kind == ZC_P_BACKTRACE) {
-            for (uint64_t i = 0; payload != NULL && i < piece.len / 8 && i < 256; i++) {
+            for (uint64_t i = 0; payload != NULL && i < piece.len / 8 && i < ZC_MAX_FRAMES; i++) {
                 if (!zc_grow(&p->frames, p->n_frames, &p->frames_room, sizeof(*p->frames)))
                     break;
                 memcpy(&p->frames[p->n_frames++], (const uint8_t *)payload + i * 8, 8);
@@ -334,8 +334,11 @@ void zc_reader_take(zc_reader *reader, zc_process *process)
         uint32_t highest = parse_pieces(reader, bytes + words, in_size, &process->in);
         call.in = process->in.pieces;
         call.n_in = (uint32_t)process->in.n_pieces;
-        call.backtrace = process->in.frames;
-        call.n_backtrace = (uint32_t)process->in.n_frames;
+        if (process->in.n_frames > 0) {
+            call.backtrace = process->in.frames;
+            call.n_backtrace = (uint32_t)zc_frames_take(process, process->in.frames, process->in.n_frames);
+            process->traced++;
+        }
         call.contents = process->in.contents;
         call.n_contents = (uint32_t)process->in.n_contents;
         if (state == ZC_S_DONE) {

@@ -25,7 +25,7 @@ const char *zc_rank(void)
     return "0";
 }
 
-static char *slurp(const char *path, size_t *length)
+char *zc_slurp(const char *path, size_t *length)
 {
     char *bytes = NULL;
     size_t room = 0, n = 0;
@@ -81,7 +81,7 @@ static void read_environment(const zc_record_options *o, zt_session *s, const ch
     char path[64];
     size_t n = 0;
     snprintf(path, sizeof(path), "%s/environ", folder);
-    char *const bytes = slurp(path, &n);
+    char *const bytes = zc_slurp(path, &n);
     for (char *p = bytes; p != NULL && p < bytes + n; p += strlen(p) + 1) {
         char *const equals = strchr(p, '=');
         if (equals == NULL)
@@ -99,7 +99,7 @@ static void read_arguments(zt_session *s, const char *folder)
     char path[64];
     size_t n = 0;
     snprintf(path, sizeof(path), "%s/cmdline", folder);
-    char *const bytes = slurp(path, &n);
+    char *const bytes = zc_slurp(path, &n);
     for (char *p = bytes; p != NULL && p < bytes + n; p += strlen(p) + 1) {
         char **const grown = realloc(s->argv, (s->argc + 1) * sizeof(*grown));
         if (grown == NULL)
@@ -154,28 +154,25 @@ static bool of_interest(const char *path, const char *program)
     return strncmp(name, "libze", 5) == 0 || strcmp(path, program) == 0;
 }
 
-static void read_libraries(zt_session *s, const char *folder)
+/* @return false if the process cannot be asked any more. */
+static bool read_libraries(const zc_record_options *o, zt_session *s, zc_process *p)
 {
-    char path[64];
-    size_t n = 0;
-    snprintf(path, sizeof(path), "%s/maps", folder);
-    char *const text = slurp(path, &n), *rest = text;
-    for (char *line; text != NULL && (line = strsep(&rest, "\n")) != NULL;) {
-        char *const file = strchr(line, '/');
-        if (file == NULL || !of_interest(file, s->program))
-            continue;
-        bool known = false;
+    const bool there = zc_modules_read(p);
+    for (size_t m = 0; m < p->frames.n_modules; m++) {
+        const zc_module *const module = &p->frames.modules[m];
+        bool wanted_here = of_interest(module->path, s->program) || (o->backtrace != NULL && module->code);
         for (uint32_t i = 0; i < s->n_libraries; i++)
-            known |= strcmp(s->libraries[i].path, file) == 0;
-        if (known)
+            wanted_here &= strcmp(s->libraries[i].path, module->path) != 0;
+        if (!wanted_here)
             continue;
         zt_library *const grown = realloc(s->libraries, (s->n_libraries + 1) * sizeof(*grown));
         if (grown == NULL)
             break;
         s->libraries = grown;
-        s->libraries[s->n_libraries++] = (zt_library){.path = copy(file), .build_id = build_id(file), .base = strtoull(line, NULL, 16)};
+        s->libraries[s->n_libraries++] = (zt_library){.path = copy(module->path), .build_id = build_id(module->path),
+                                                      .base = module->base, .size = module->end - module->base};
     }
-    free(text);
+    return there;
 }
 
 static void read_settings(const zc_record_options *o, zt_session *s)
@@ -186,6 +183,8 @@ static void read_settings(const zc_record_options *o, zt_session *s)
     add_pair(&s->settings, &s->n_settings, "lossy", o->lossy ? "yes" : "no");
     snprintf(number, sizeof(number), "%llu", (unsigned long long)(o->ring_bytes ? o->ring_bytes : ZC_DEFAULT_RING));
     add_pair(&s->settings, &s->n_settings, "ring", number);
+    if (o->backtrace != NULL)
+        add_pair(&s->settings, &s->n_settings, "backtrace", o->backtrace);
 }
 
 void zc_session_read(zc_recorder *recorder, zc_process *p)
@@ -213,8 +212,7 @@ void zc_session_read(zc_recorder *recorder, zc_process *p)
     read_settings(recorder->options, &fresh);
     read_arguments(&fresh, folder);
     read_environment(recorder->options, &fresh, folder);
-    read_libraries(&fresh, folder);
-    if (p->session.n_libraries > fresh.n_libraries) {
+    if (!read_libraries(recorder->options, &fresh, p) && p->session.program != NULL) {
         zt_session_free(&fresh); /* it has ended while this was read */
         return;
     }

@@ -51,6 +51,8 @@
 #define ZC_ENV_RING "ZETRACE_RING"     /* bytes of a ring */
 #define ZC_ENV_MEMORY "ZETRACE_MEMORY" /* none, inputs, full */
 #define ZC_ENV_LOSSY "ZETRACE_LOSSY"   /* 1 */
+#define ZC_ENV_BACKTRACE "ZETRACE_BACKTRACE" /* globs of function names, separated by commas */
+#define ZC_MAX_FRAMES 32u
 #define ZC_ENV_LAYER "ZETRACE_LAYER"   /* path of the layer, read by the boot stub */
 
 /* Sent once by a process. Fixed layout; the kernel adds pid, uid with SO_PASSCRED/SO_PEERCRED. */
@@ -152,7 +154,7 @@ enum zc_piece_kind {
     ZC_P_OPERAND,      /* contents: as ZT_C_OPERAND */
     ZC_P_USM,
     ZC_P_READBACK,
-    ZC_P_BACKTRACE     /* frame addresses */
+    ZC_P_BACKTRACE     /* frame addresses: where each call returns to, innermost first */
 };
 enum zc_piece_flags {
     ZC_PF_DATA = 1,      /* the bytes came in ZC_R_DATA records with this piece's `data_id` */

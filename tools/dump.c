@@ -58,6 +58,33 @@ static bool wanted(const filter *f, const zt_call *call)
     return match;
 }
 
+/* @return the line and, below it or in the JSON object, where in the program the call was made; NULL when memory is out. */
+static char *with_backtrace(const filter *f, zt_trace *trace, const zt_call *call, const char *line)
+{
+    char *all = NULL;
+    size_t size = 0, n = strlen(line);
+    FILE *const out = open_memstream(&all, &size);
+    if (out == NULL)
+        return NULL;
+    const bool json = f->json && n > 0 && call->n_backtrace > 0; /* before the brace that ends the object */
+    fwrite(line, 1, n - json, out);
+    if (json)
+        fputs(",\"backtrace\":[", out);
+    for (uint32_t i = 0; i < call->n_backtrace; i++) {
+        const char *const name = zt_trace_frame(trace, call->backtrace[i]);
+        char address[32];
+        snprintf(address, sizeof(address), "0x%llx", (unsigned long long)call->backtrace[i]);
+        fputs(json ? i ? "," : "" : "\n    at ", out);
+        if (json)
+            zt_json_string(out, name ? name : address);
+        else
+            fputs(name ? name : address, out);
+    }
+    if (json)
+        fputs("]}", out);
+    return fclose(out) == 0 ? all : NULL;
+}
+
 static int show(const filter *f, zt_trace *trace)
 {
     zt_objects *const objects = zt_objects_new();
@@ -103,7 +130,7 @@ static int show(const filter *f, zt_trace *trace)
                 else
                     zt_print_call(text, trace, objects, call, flags);
                 if (f->object == NULL || names_object(zt_text_get(text, NULL), f->object))
-                    shown = strdup(zt_text_get(text, NULL));
+                    shown = with_backtrace(f, trace, call, zt_text_get(text, NULL));
             }
             for (size_t i = 0; i < n_lines; i++)
                 if (lines[i].number == call->number)

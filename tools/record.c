@@ -7,7 +7,7 @@
 
 #include "capture.h"
 
-enum { OUTPUT = 1, FORCE, DRIVER, SCHEDULE, MEMORY, ATTACH, LOSSY, RING, LEVEL, ENVIRONMENT, QUIET };
+enum { OUTPUT = 1, FORCE, DRIVER, SCHEDULE, MEMORY, ATTACH, LOSSY, RING, LEVEL, ENVIRONMENT, BACKTRACE, QUIET };
 
 static const zt_option options[] = {
     {OUTPUT, 'o', "output", "FILE", "write the trace to FILE (default %n.zetrace); FILE may hold\n%p process, %h host, %r MPI rank, %n program"},
@@ -15,6 +15,7 @@ static const zt_option options[] = {
     {DRIVER, 0, "driver", "auto|soft|PATH", "driver the program gets: as it is, libze_soft, or a library"},
     {SCHEDULE, 0, "schedule", "SCHEDULE", "schedule of libze_soft: async, eager, lazy, seed:N, script:FILE, null"},
     {MEMORY, 0, "memory", "none|inputs|full", "contents to keep: none, what the device reads and hashes of what the\nhost reads back (default), or the bytes of both"},
+    {BACKTRACE, 0, "backtrace", "GLOB", "keep where in the program functions of that name are called;\nmay be given several times, or several with commas"},
     {ATTACH, 0, "attach", "layer|driver", "sit in the loader's layer slot (default), or be its driver"},
     {LOSSY, 0, "lossy", NULL, "drop and count calls rather than wait for a full ring"},
     {RING, 0, "ring", "BYTES", "shared memory for each thread (default 4Mi)"},
@@ -29,7 +30,7 @@ static const char more[] =
     "cannot be run, 127 if it is not found.\n"
     "Traces hold contents of memory and are readable by their owner only.\n";
 
-static void tell(const zc_record_summary *s)
+static void tell(const zc_record_summary *s, const char *backtrace)
 {
     if (s->calls == 0) {
         zt_complain("%s", s->why_none);
@@ -39,6 +40,29 @@ static void tell(const zc_record_summary *s)
                 (unsigned long long)s->calls, (unsigned long long)s->threads, (unsigned long long)s->processes,
                 (unsigned long long)s->bytes, (double)s->bytes / (double)s->calls, (unsigned long long)s->dropped,
                 s->never_returned ? ", some never returned" : "", s->file, s->processes > 1 ? " and more" : "");
+    if (backtrace != NULL && s->traced == 0)
+        zt_complain("no call of a function that --backtrace=%s names was seen", backtrace);
+}
+
+/* Adds globs to `list`. @return 0, or the status of a usage error. */
+static int add_backtrace(char *list, size_t size, const char *globs)
+{
+    for (const char *at = globs; *at != '\0';) {
+        const size_t n = strcspn(at, ","), have = strlen(list);
+        char glob[128];
+        bool match = false;
+        if (n >= sizeof(glob) || have + n + 2 > size)
+            return zt_usage_error(&zt_command_record, "record: --backtrace was given more than fits; leave out what you can");
+        memcpy(glob, at, n);
+        glob[n] = '\0';
+        for (unsigned i = 0; i < zt_n_funcs && !match; i++)
+            match = zt_glob(glob, zt_funcs[i].name);
+        if (!match)
+            return zt_usage_error(&zt_command_record, "record: --backtrace=%s matches no Level Zero function", glob);
+        snprintf(list + have, size - have, "%s%s", have ? "," : "", glob);
+        at += n + (at[n] == ',');
+    }
+    return 0;
 }
 
 static int run_record(int argc, char **argv)
@@ -46,6 +70,7 @@ static int run_record(int argc, char **argv)
     zt_parser parser;
     const char *kept[65] = {NULL};
     size_t n_kept = 0;
+    char backtrace[4096] = "";
     bool quiet = false;
     uint64_t level = 0;
     struct stat st;
@@ -71,6 +96,11 @@ static int run_record(int argc, char **argv)
             break;
         case ATTACH:
             o.attach = parser.value;
+            break;
+        case BACKTRACE:
+            if (add_backtrace(backtrace, sizeof(backtrace), parser.value) != 0)
+                return ZT_EXIT_CANNOT;
+            o.backtrace = backtrace;
             break;
         case LOSSY:
             o.lossy = true;
@@ -123,7 +153,7 @@ static int run_record(int argc, char **argv)
     zt_error error = {0};
     const int status = zc_record_program(&o, &summary, &error);
     if (summary.launched && !quiet)
-        tell(&summary);
+        tell(&summary, o.backtrace);
     if (status == ZT_OK)
         return summary.status;
     zt_complain("%s", error.text);
