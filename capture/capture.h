@@ -31,10 +31,16 @@ typedef struct zc_record_summary {
     uint64_t traced;         /* calls with a backtrace */
     char file[4096];         /* of the first process, "" if no call was seen */
     char why_none[512];      /* no call seen: a sentence that says why that may be */
+    char **files;            /* all traces that were finished */
+    size_t n_files;
 } zc_record_summary;
 
-/* @return ZT_OK if the program ran and all it did was written, else an error (summary is filled as far as it goes). */
+/*
+ * @return ZT_OK if the program ran and all it did was written, else an error (summary is filled as far as it goes). In every case the
+ * summary wants to be freed.
+ */
 int zc_record_program(const zc_record_options *options, zc_record_summary *summary, zt_error *error);
+void zc_summary_free(zc_record_summary *summary);
 
 /* Expands a pattern. @return false if it names an unknown % or does not fit. */
 bool zc_expand_name(char *out, size_t size, const char *pattern, int64_t pid, const char *host, const char *rank,

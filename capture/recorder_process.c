@@ -304,6 +304,25 @@ bool zc_process_pass(zc_recorder *recorder, zc_process *p)
     return moved;
 }
 
+static void note_file(zc_record_summary *s, const char *file)
+{
+    char **const grown = realloc(s->files, (s->n_files + 1) * sizeof(*grown));
+    if (grown == NULL)
+        return;
+    s->files = grown;
+    if ((grown[s->n_files] = strdup(file)) != NULL)
+        s->n_files++;
+}
+
+void zc_summary_free(zc_record_summary *s)
+{
+    for (size_t i = 0; i < s->n_files; i++)
+        free(s->files[i]);
+    free(s->files);
+    s->files = NULL;
+    s->n_files = 0;
+}
+
 void zc_process_finish(zc_recorder *recorder, zc_process *p)
 {
     zc_record_summary *const s = recorder->summary;
@@ -330,7 +349,9 @@ void zc_process_finish(zc_recorder *recorder, zc_process *p)
         zt_error error = {0};
         ending.complete = !p->failed;
         zc_frames_write(recorder, p);
-        if (zt_writer_close(p->writer, &ending, &error) != ZT_OK && p->error.status == 0) {
+        if (zt_writer_close(p->writer, &ending, &error) == ZT_OK)
+            note_file(s, p->file);
+        else if (p->error.status == 0) {
             p->error = error;
             p->failed = true;
         }

@@ -206,6 +206,7 @@ int main(int argc, char **argv)
         printf("recording failed: status %d %s\n", summary.status, error.text);
         return 1;
     }
+    zc_summary_free(&summary);
     unsigned long n = 0;
     const unsigned long wrong = compare(trace, file, (uint32_t)only, only >= 0, &n);
     printf("%lu calls of %u functions in %u rounds: %lu differ, %llu dropped\n", n, zt_n_funcs, rounds, wrong,

@@ -139,6 +139,74 @@ class Record(harness.Case):
         self.assertEqual(recorded.stderr, "")
 
 
+class Repeat(harness.Case):
+    """--repeat with a program that fails at its third run."""
+    PROGRAM = ("/bin/sh", "-c", f"n=$(cat n 2>/dev/null || echo 1); echo $((n + 1)) >n; [ $n = 3 ] && exec {app('evict')}; exec {app('evict_good')}")
+
+    def repeat(self, runs, *options, out="t.zetrace", status=0):
+        r = zetrace("record", "-o", out, "--driver=soft", "--schedule=lazy", f"--repeat={runs}", *options, "--", *self.PROGRAM)
+        self.assertEqual(r.returncode, status, r.stdout + r.stderr)
+        return r
+
+    def traces(self):
+        return sorted(name for name in os.listdir(".") if "zetrace" in name)
+
+    def runs_made(self):
+        with open("n", encoding="ascii") as f:
+            return int(f.read()) - 1
+
+    def test_until_it_fails(self):
+        r = self.repeat(20, status=1)
+        self.assertEqual(self.runs_made(), 3)
+        self.assertEqual(self.traces(), ["t.good.zetrace", "t.zetrace"])
+        self.assertEqual([self.info(name)["exit_status"] for name in self.traces()], [0, 1])
+        self.assertRegex(r.stderr.splitlines()[-1], r"^zetrace: run 3 of 20 failed with status 1; the good run before it: t\.good\.zetrace$")
+        self.assertRegex(r.stderr.splitlines()[-2], r"dropped: t\.zetrace$")
+
+    def test_none_fails(self):
+        r = self.repeat(2)
+        self.assertEqual(self.traces(), ["t.good.zetrace"])
+        self.assertEqual(r.stderr.splitlines()[-1], "zetrace: 2 runs, none failed")
+        self.assertIn("dropped: t.good.zetrace", r.stderr)
+
+    def test_signal_counts_as_failure(self):
+        r = zetrace("record", "-o", "t.zetrace", "--driver=soft", "--repeat=3", "--", app("crasher"))
+        self.assertEqual(r.returncode, 139, r.stderr)
+        self.assertEqual(self.traces(), ["t.zetrace"])
+        self.assertIn("run 1 of 3 failed with status 139", r.stderr)
+
+    def test_keep_all(self):
+        r = self.repeat(4, "--keep=all")
+        self.assertEqual(self.traces(), [f"t.{i}.zetrace" for i in (1, 2, 3, 4)])
+        self.assertEqual([self.info(name)["exit_status"] for name in self.traces()], [0, 0, 1, 0])
+        self.assertIn("4 runs, 1 failed, run 3 first", r.stderr)
+
+    def test_numbers_in_the_name(self):
+        self.repeat(9, out="%i.zetrace", status=1)
+        self.assertEqual(self.traces(), ["2.zetrace", "3.zetrace"])
+        self.assertEqual(self.info("2.zetrace")["exit_status"], 0)
+
+    def test_foreign_files_stay(self):
+        with open("t.good.zetrace", "w", encoding="ascii") as f:
+            f.write("precious")
+        self.repeat(5, status=1)
+        self.assertEqual(self.traces(), ["t.good.2.zetrace", "t.good.zetrace", "t.zetrace"])
+        with open("t.good.zetrace", encoding="ascii") as f:
+            self.assertEqual(f.read(), "precious")
+
+    def test_several_processes(self):
+        program = ("/bin/sh", "-c", f"n=$(cat n 2>/dev/null || echo 1); echo $((n + 1)) >n; {app('evict_good')}; {app('evict_good')}; [ $n != 2 ]")
+        r = zetrace("record", "-o", "t.zetrace", "--driver=soft", "--repeat=9", "--", *program)
+        self.assertEqual(r.returncode, 1, r.stderr)
+        self.assertEqual(self.traces(), ["t.2.good.zetrace", "t.2.zetrace", "t.good.zetrace", "t.zetrace"])
+
+    def test_usage(self):
+        self.assertSentence(zetrace("record", "--repeat=0", "--", "true"), 125, "--repeat", "'0'")
+        self.assertSentence(zetrace("record", "--keep=all", "--", "true"), 125, "--keep", "--repeat")
+        self.assertSentence(zetrace("record", "--repeat=2", "--keep=some", "--", "true"), 125, "failing|all")
+        self.assertSentence(zetrace("record", "--repeat=9", "--", "./no-such-program"), 127, "not found")
+
+
 class Look(harness.Case):
     def setUp(self):
         super().setUp()
