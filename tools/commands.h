@@ -8,7 +8,7 @@
 #include "format.h"
 #include "options.h"
 
-extern const zt_command zt_command_record, zt_command_info, zt_command_dump, zt_command_replay, zt_command_help;
+extern const zt_command zt_command_record, zt_command_info, zt_command_dump, zt_command_replay, zt_command_whois, zt_command_help;
 
 const zt_command *zt_command_find(const char *name);
 void zt_print_commands(FILE *out);
@@ -18,6 +18,10 @@ int zt_no_command(const char *name);
 int zt_open_operand(const zt_parser *parser, zt_trace **trace);
 /* Once at the end: says on stderr what of the trace could not be read. */
 void zt_tell_health(const zt_trace *trace, const char *path);
+/*
+ * A call's line, or its JSON object, with where in the program it was made below it or in it. @return to be freed; NULL when memory is out.
+ */
+char *zt_with_backtrace(zt_trace *trace, const zt_call *call, const char *line, bool as_json);
 /* `text` as a JSON string with its quotes. */
 void zt_json_string(FILE *out, const char *text);
 

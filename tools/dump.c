@@ -58,15 +58,14 @@ static bool wanted(const filter *f, const zt_call *call)
     return match;
 }
 
-/* @return the line and, below it or in the JSON object, where in the program the call was made; NULL when memory is out. */
-static char *with_backtrace(const filter *f, zt_trace *trace, const zt_call *call, const char *line)
+char *zt_with_backtrace(zt_trace *trace, const zt_call *call, const char *line, bool as_json)
 {
     char *all = NULL;
     size_t size = 0, n = strlen(line);
     FILE *const out = open_memstream(&all, &size);
     if (out == NULL)
         return NULL;
-    const bool json = f->json && n > 0 && call->n_backtrace > 0; /* before the brace that ends the object */
+    const bool json = as_json && n > 0 && call->n_backtrace > 0; /* before the brace that ends the object */
     fwrite(line, 1, n - json, out);
     if (json)
         fputs(",\"backtrace\":[", out);
@@ -130,7 +129,7 @@ static int show(const filter *f, zt_trace *trace)
                 else
                     zt_print_call(text, trace, objects, call, flags);
                 if (f->object == NULL || names_object(zt_text_get(text, NULL), f->object))
-                    shown = with_backtrace(f, trace, call, zt_text_get(text, NULL));
+                    shown = zt_with_backtrace(trace, call, zt_text_get(text, NULL), f->json);
             }
             for (size_t i = 0; i < n_lines; i++)
                 if (lines[i].number == call->number)
