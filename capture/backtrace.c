@@ -28,7 +28,7 @@ static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *to)
     const uint64_t address = _Unwind_GetIPInfo(context, &exact);
     if (address == 0)
         return _URC_END_OF_STACK;
-    if (f->n == 0 && address - (uintptr_t)__ehdr_start < (uintptr_t)(_end - __ehdr_start))
+    if (f->n == 0 && address >= (uintptr_t)__ehdr_start && address < (uintptr_t)_end)
         return _URC_NO_REASON;
     /* readers look one byte before a return address; a frame that a signal interrupted has none */
     f->at[f->n++] = address + (exact != 0);
