@@ -297,6 +297,7 @@ typedef struct zt_object {
     uint32_t generation;   /* 1, 2, ... per kind in the order of creation */
     uint64_t value;        /* handle or base address */
     uint64_t size;         /* allocations */
+    uint32_t index;        /* place in zt_objects_list */
     uint64_t created, destroyed; /* call numbers; 0: not seen */
     const zt_func *by;     /* function that created it, or NULL */
     char label[64];        /* kernel name and the like, may be "" */

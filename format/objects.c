@@ -103,7 +103,7 @@ static zt_object *add_object(zt_objects *o, const char *kind, size_t generation_
         free(object);
         return NULL;
     }
-    *object = (zt_object){.kind = kind, .generation = ++o->generations[generation_of], .value = value, .created = call, .by = by};
+    *object = (zt_object){.index = (uint32_t)o->n_list, .kind = kind, .generation = ++o->generations[generation_of], .value = value, .created = call, .by = by};
     o->list[o->n_list++] = object;
     return object;
 }

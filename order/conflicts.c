@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* Pairs that must not be unordered, found as the simulation meets the second of them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph.h"
+
+#define HISTORY_MAX 2048u   /* accesses of one allocation that are remembered */
+#define CONFLICTS_MAX (1u << 20)
+
+static bool told_before(const zo_graph *g, uint32_t a, uint32_t b)
+{
+    if ((a & ZO_CALL_BIT) || !(b & ZO_CALL_BIT))
+        return false;
+    const zo_instance *const x = &g->instances[a];
+    return zo_clock_at(g->calls[b & ~ZO_CALL_BIT].observed, x->chain) >= x->position;
+}
+
+static void add(zo_graph *g, zo_conflict c)
+{
+    if (g->n_conflicts >= CONFLICTS_MAX)
+        return;
+    for (size_t i = g->n_conflicts, seen = 0; i > 0 && seen < 64; i--, seen++) {
+        const zo_conflict *const o = &g->conflicts[i - 1];
+        if (o->kind == c.kind && o->a == c.a && o->b == c.b && o->object == c.object)
+            return;
+    }
+    c.possible = told_before(g, c.a, c.b);
+    if (!c.possible && !(c.b & ZO_CALL_BIT) && !(c.a & ZO_CALL_BIT)) { /* told of the first before the second was submitted */
+        const zo_call *const submit = &g->calls[g->instances[c.b].submit];
+        c.possible = zo_clock_at(submit->observed, g->instances[c.a].chain) >= g->instances[c.a].position;
+    }
+    ZO_PUSH(g, g->conflicts, g->n_conflicts, g->room_conflicts, c);
+}
+
+static bool overlap(const zo_access *a, const zo_access *b)
+{
+    return a->mem == b->mem && a->lo < b->hi && b->lo < a->hi;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ memory */
+
+static void race(zo_graph *g, const zo_history *old, const zo_access *access, uint32_t node)
+{
+    add(g, (zo_conflict){.kind = ZO_X_RACE, .a = old->node, .b = node, .object = access->mem,
+                         .lo = old->access.lo > access->lo ? old->access.lo : access->lo,
+                         .hi = old->access.hi < access->hi ? old->access.hi : access->hi,
+                         .coarse = old->access.coarse || access->coarse});
+}
+
+static void access_memory(zo_graph *g, const zo_access *access, uint32_t node)
+{
+    zo_object *const mem = zo_object_at(g, access->mem);
+    if (mem == NULL)
+        return;
+    size_t kept = 0;
+    for (size_t i = 0; i < mem->n_history; i++) {
+        const zo_history h = mem->history[i];
+        bool drop = false;
+        if (h.node != node && overlap(&h.access, access)) {
+            const bool clash = h.access.write || access->write;
+            const bool covered = access->lo <= h.access.lo && access->hi >= h.access.hi && !access->coarse &&
+                                 (access->write || !h.access.write);
+            if ((clash || covered)) {
+                const bool ordered = zo_before(g, h.node, node);
+                if (clash && !ordered && !zo_before(g, node, h.node))
+                    race(g, &h, access, node);
+                drop = covered && ordered;
+            }
+        }
+        if (!drop)
+            mem->history[kept++] = h;
+    }
+    mem->n_history = kept;
+    if (mem->n_history >= HISTORY_MAX) {
+        memmove(mem->history, mem->history + HISTORY_MAX / 4, (mem->n_history - HISTORY_MAX / 4) * sizeof(*mem->history));
+        mem->n_history -= HISTORY_MAX / 4;
+    }
+    const zo_history h = {*access, node};
+    ZO_PUSH(g, mem->history, mem->n_history, mem->room_history, h);
+}
+
+void zo_saw_start(zo_graph *g, uint32_t index)
+{
+    const zo_command *const c = &g->commands[g->instances[index].command];
+    for (uint32_t i = 0; i < c->n_accesses; i++) {
+        const zo_access access = g->accesses[c->accesses + i];
+        access_memory(g, &access, index);
+    }
+}
+
+/* Everything submitted that may still be under way at the call and has such an access. */
+static void in_flight(zo_graph *g, uint32_t call, const zo_access *what, int kind)
+{
+    const uint32_t node = call | ZO_CALL_BIT;
+    zo_object *const mem = zo_object_at(g, what->mem);
+    for (size_t i = 0; mem != NULL && i < mem->n_history; i++) {
+        const zo_history h = mem->history[i];
+        if (!(h.node & ZO_CALL_BIT) && overlap(&h.access, what) && (kind != ZO_X_HOST_WRITE || !h.access.write) &&
+            !zo_before(g, h.node, node))
+            add(g, (zo_conflict){.kind = kind, .a = h.node, .b = node, .object = what->mem, .lo = what->lo, .hi = what->hi,
+                                 .coarse = h.access.coarse});
+    }
+    for (size_t k = 0; k < g->n_chains; k++) {
+        const zo_chain *const chain = &g->chains[k];
+        for (size_t i = chain->started; chain->device && i < chain->n; i++) {
+            const zo_command *const c = &g->commands[g->instances[chain->nodes[i]].command];
+            for (uint32_t j = 0; j < c->n_accesses; j++) {
+                const zo_access *const access = &g->accesses[c->accesses + j];
+                if (overlap(access, what) && (kind != ZO_X_HOST_WRITE || !access->write))
+                    add(g, (zo_conflict){.kind = kind, .a = chain->nodes[i], .b = node, .object = what->mem, .lo = what->lo,
+                                         .hi = what->hi, .coarse = access->coarse});
+            }
+        }
+    }
+}
+
+void zo_saw_memory_gone(zo_graph *g, uint32_t call, int kind)
+{
+    const zo_call *const c = &g->calls[call];
+    const zo_access all = {.lo = c->lo, .hi = c->hi, .mem = c->object, .write = 1};
+    in_flight(g, call, &all, kind);
+}
+
+void zo_saw_host_write(zo_graph *g, uint32_t call, const zo_access *access)
+{
+    in_flight(g, call, access, ZO_X_HOST_WRITE);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- objects */
+
+static void in_range(zo_graph *g, uint32_t call, uint32_t object, const zo_range *r, int kind)
+{
+    const uint32_t node = call | ZO_CALL_BIT;
+    const zo_chain *const chain = &g->chains[r->chain];
+    /* the last one first: if it and all before it are over there is no more to look at */
+    if (zo_clock_at(g->calls[call].clock, r->chain) >= r->hi)
+        return;
+    unsigned found = 0;
+    for (uint32_t i = r->hi; i >= r->lo && i > 0 && found < 8; i--) {
+        const uint32_t x = chain->nodes[i - 1];
+        if (zo_clock_at(g->calls[call].clock, r->chain) >= i)
+            break;
+        if (g->instances[x].submit != call && !zo_before(g, x, node)) {
+            add(g, (zo_conflict){.kind = kind, .a = x, .b = node, .object = object});
+            found++;
+        }
+    }
+}
+
+void zo_saw_object_gone(zo_graph *g, uint32_t call, uint32_t index, int kind)
+{
+    zo_object *const o = zo_object_at(g, index);
+    if (o == NULL)
+        return;
+    if (kind == ZO_X_CARRIER_GONE) {
+        const zo_range all = {o->chain, 1, (uint32_t)(o->chain == ZO_NONE ? 0 : g->chains[o->chain].n)};
+        if (all.hi > 0)
+            in_range(g, call, index, &all, kind);
+        return;
+    }
+    if (kind == ZO_X_EVENT_GONE) {
+        for (size_t i = 0; i < o->n_uses; i++)
+            if (!(o->uses[i].node & ZO_CALL_BIT) && !zo_before(g, o->uses[i].node, call | ZO_CALL_BIT))
+                add(g, (zo_conflict){.kind = kind, .a = o->uses[i].node, .b = call | ZO_CALL_BIT, .object = index});
+        return;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < o->n_submits; i++) {
+        const zo_range r = o->submits[i];
+        in_range(g, call, index, &r, kind);
+        if (zo_clock_at(g->calls[call].clock, r.chain) < r.hi)
+            o->submits[kept++] = r;
+    }
+    o->n_submits = kept;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ events */
+
+static void event_conflict(zo_graph *g, uint32_t event, uint32_t a, uint32_t b)
+{
+    if (a != b && !zo_before(g, a, b) && !zo_before(g, b, a))
+        add(g, (zo_conflict){.kind = ZO_X_EVENT_RESET, .a = a, .b = b, .object = event});
+}
+
+/* Submitted signals and waits that have not run yet. */
+static void pending_uses(zo_graph *g, uint32_t event, uint32_t reset)
+{
+    for (size_t k = 0; k < g->n_chains; k++) {
+        const zo_chain *const chain = &g->chains[k];
+        for (size_t i = chain->started; chain->device && i < chain->n; i++) {
+            const uint32_t x = chain->nodes[i];
+            const zo_command *const c = &g->commands[g->instances[x].command];
+            bool uses = c->signal == event;
+            for (uint32_t j = 0; j < c->n_waits; j++)
+                uses |= g->waits[c->waits + j] == event;
+            if (uses && x != reset)
+                add(g, (zo_conflict){.kind = ZO_X_EVENT_RESET, .a = x, .b = reset, .object = event});
+        }
+    }
+}
+
+void zo_saw_event_use(zo_graph *g, uint32_t event, uint32_t node, int how)
+{
+    zo_object *const e = zo_object_at(g, event);
+    if (how == ZO_RESETS) {
+        for (size_t i = 0; i < e->n_uses; i++)
+            if (!((e->uses[i].node & ZO_CALL_BIT) && (node & ZO_CALL_BIT)))
+                event_conflict(g, event, e->uses[i].node, node);
+        if (node & ZO_CALL_BIT)
+            pending_uses(g, event, node);
+        e->n_uses = 0;
+        return;
+    }
+    if (e->last_reset != ZO_NONE && !(e->last_reset & ZO_CALL_BIT && node & ZO_CALL_BIT))
+        event_conflict(g, event, e->last_reset, node);
+    if (how == ZO_WAITS) {
+        /* another signal of this event was to come, and this wait did not wait for it */
+        if (e->attempt != ZO_NONE && e->attempt != e->signaller && !(e->attempt & ZO_CALL_BIT) && !zo_before(g, e->attempt, node))
+            zo_saw_stale(g, event, node, e->attempt);
+        for (size_t k = 0; e->pending > 0 && k < g->n_chains; k++) {
+            const zo_chain *const chain = &g->chains[k];
+            for (size_t i = chain->started; chain->device && i < chain->n; i++) {
+                const zo_instance *const s = &g->instances[chain->nodes[i]];
+                if (g->commands[s->command].signal == event && s->submit < g->instances[node].submit)
+                    zo_saw_stale(g, event, node, chain->nodes[i]);
+            }
+        }
+    }
+    for (size_t i = 0; i < e->n_uses; i++)
+        if (e->uses[i].node == node && e->uses[i].how == how)
+            return;
+    if (e->n_uses >= 256) { /* a round that never ends: the newest matter */
+        memmove(e->uses, e->uses + 128, 128 * sizeof(*e->uses));
+        e->n_uses = 128;
+    }
+    const zo_use use = {node, (uint8_t)how};
+    ZO_PUSH(g, e->uses, e->n_uses, e->room_uses, use);
+}
+
+void zo_saw_stale(zo_graph *g, uint32_t event, uint32_t waiter, uint32_t signaller)
+{
+    add(g, (zo_conflict){.kind = ZO_X_STALE, .a = signaller, .b = waiter, .object = event});
+}
+
+/* ------------------------------------------------------------------------------------------------------------ finish */
+
+void zo_finish_conflicts(zo_graph *g)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < g->n_conflicts; i++) {
+        zo_conflict c = g->conflicts[i];
+        /* a was still to come when b did: if b is needed for it, no order can have it the other way round */
+        c.forced = !(c.a & ZO_CALL_BIT) && g->instances[c.a].order != 0 && zo_before(g, c.b, c.a);
+        const bool two_commands = !(c.a & ZO_CALL_BIT) && !(c.b & ZO_CALL_BIT);
+        if (c.forced && two_commands && c.kind != ZO_X_STALE)
+            continue; /* pending at the time, and ordered in the end */
+        g->conflicts[kept++] = c;
+    }
+    g->n_conflicts = kept;
+}
+
+size_t zo_graph_conflicts(const zo_graph *g, const zo_conflict **conflicts)
+{
+    *conflicts = g->conflicts;
+    return g->n_conflicts;
+}

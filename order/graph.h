@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Happens-before over host calls and device commands, from the inside.
+ *
+ * A chain is a line of nodes: the calls of one thread in program order, or the commands of one carrier (a queue or an
+ * immediate list) in the order in which they start. A clock says how far each chain is known to be over: the calls of a
+ * thread up to at[chain] have returned, the commands of a carrier up to at[chain] have ended. Knowledge that is no prefix
+ * (one command in the midst has ended) is kept as explicit edges, and looked up by a search.
+ *
+ * Commands are run in the earliest order that the specification allows, while the calls are read: that fixes which signal
+ * a wait observes.
+ */
+#ifndef ZO_GRAPH_H
+#define ZO_GRAPH_H
+
+#include "order.h"
+
+#define ZO_CALL_BIT 0x80000000u /* a node is the index of an instance, or that of a call with this bit */
+#define ZO_PAGEABLE (UINT32_MAX - 1) /* the memory object of everything that is no allocation */
+
+typedef struct zo_clock {
+    uint32_t n;
+    uint32_t at[];
+} zo_clock;
+
+/* Commands lo..hi of a carrier have ended; or, for a thread's chain, its call number `hi` has returned. */
+typedef struct zo_range {
+    uint32_t chain, lo, hi;
+} zo_range;
+
+typedef struct zo_chain {
+    bool device, in_order;
+    uint32_t object;     /* carrier */
+    uint32_t *nodes;     /* by position - 1: instance or call */
+    size_t n, room;
+    size_t started;      /* carrier: that many commands have started in the simulation */
+    size_t last_sync;    /* thread: index of its latest call with edges + 1, 0: none */
+    const zo_clock *clock; /* thread: what it knows */
+} zo_chain;
+
+typedef struct zo_access {
+    uint64_t lo, hi; /* from the allocation's start; absolute in pageable memory */
+    uint32_t mem;    /* index of the object */
+    uint8_t write, coarse; /* coarse: somewhere in there, perhaps */
+} zo_access;
+
+enum zo_command_flags {
+    ZO_BARRIER = 1,    /* has the barrier's meaning if it has no waits */
+    ZO_HOLDS_BACK = 2, /* what comes behind it starts when it has ended */
+    ZO_WAIT_ONLY = 4,
+    ZO_EVENT_RESET = 8
+};
+typedef struct zo_command {
+    uint32_t call, list;
+    uint32_t signal;  /* object, ZO_NONE */
+    uint32_t reset;   /* event that it resets */
+    uint32_t waits, n_waits;       /* into graph->waits */
+    uint32_t accesses, n_accesses; /* into graph->accesses */
+    uint32_t executions;
+    uint8_t flags;
+} zo_command;
+
+typedef struct zo_instance {
+    uint32_t command, submit; /* submit: index of the call */
+    uint32_t chain, position; /* from 1 */
+    uint32_t execution;
+    uint32_t preds, n_preds; /* into graph->ranges */
+    uint32_t order;          /* tick of its run in the simulation; 0: it never ran */
+    uint32_t captured;       /* counter-based waits: into graph->captured, one an element of waits */
+    const zo_clock *clock;   /* what is over when it starts */
+} zo_instance;
+
+enum zo_call_flags { ZO_RETURNED = 1, ZO_FAILED = 2, ZO_IGNORED = 4 };
+typedef struct zo_call {
+    uint64_t number, enter_ns, leave_ns;
+    const zt_func *func;
+    int64_t result;
+    uint64_t timeout;
+    uint32_t chain, position;
+    uint32_t object;   /* of its first handle that is no context or device; an allocation for evict and free; ZO_NONE */
+    uint64_t lo, hi;   /* evict: range in it */
+    uint32_t command;  /* append */
+    uint32_t first, n; /* instances it submitted */
+    uint32_t preds, n_preds; /* what its success ordered before its return */
+    uint32_t previous_sync;  /* of its thread, index + 1 */
+    uint32_t order, end_order;
+    uint32_t writes, n_writes; /* into graph->accesses: host memory found changed */
+    const zo_clock *clock, *observed; /* at ENTER; observed: what any thread had been told */
+    uint8_t flags;
+} zo_call;
+
+typedef struct zo_use { /* a node that signals, waits for, or carries an object */
+    uint32_t node;
+    uint8_t how; /* enum zo_how */
+} zo_use;
+enum zo_how { ZO_SIGNALS, ZO_WAITS, ZO_RESETS };
+
+typedef struct zo_history {
+    zo_access access;
+    uint32_t node;
+} zo_history;
+
+typedef struct zo_object {
+    const zt_object *base;
+    uint32_t chain;   /* carrier's chain, ZO_NONE */
+    uint32_t parent;  /* pool, queue */
+    bool in_order, synchronous, immediate, counter_based, closed, is_fence, is_event, is_queue, is_list;
+    /* event */
+    bool signalled;
+    uint32_t signaller;          /* node that set it, ZO_NONE */
+    uint32_t attempt;            /* newest node that signalled it although it was set */
+    uint32_t pending;            /* submitted signals that have not run */
+    uint32_t assigned;           /* counter-based: newest signal */
+    uint32_t last_reset;         /* node */
+    zo_use *uses; size_t n_uses, room_uses; /* of this generation */
+    /* list: its commands; list, fence: submits as ranges; memory: accesses */
+    uint32_t *commands; size_t n_commands, room_commands;
+    zo_range *submits; size_t n_submits, room_submits;
+    zo_history *history; size_t n_history, room_history;
+    bool submitted;
+} zo_object;
+
+struct zo_graph {
+    zt_trace *trace;
+    zt_objects *names;
+    zo_object *objects; size_t n_objects, room_objects;
+    zo_object pageable;
+    zo_call *calls; size_t n_calls, room_calls;
+    zo_command *commands; size_t n_commands, room_commands;
+    zo_instance *instances; size_t n_instances, room_instances;
+    zo_chain *chains; size_t n_chains, room_chains;
+    zo_access *accesses; size_t n_accesses, room_accesses;
+    uint32_t *waits; size_t n_waits, room_waits;
+    uint32_t *captured; size_t n_captured, room_captured;
+    zo_range *ranges; size_t n_ranges, room_ranges;
+    zo_conflict *conflicts; size_t n_conflicts, room_conflicts;
+    struct zo_block *blocks; /* clocks */
+    size_t clock_bytes;
+    const zo_clock *observed;
+    uint32_t tick;
+    uint32_t *marks, stamp; /* of the search: instances, then calls */
+    size_t n_marks;
+    uint64_t budget; /* steps of one search */
+    uint64_t doubtful; /* searches that gave up */
+    bool out_of_memory;
+    zo_graph_options options;
+    /* the calls that are open, for rules about overlaps */
+    uint32_t *open; size_t n_open, room_open;
+    uint64_t *open_until;
+};
+
+/* Grows an array by one; false and g->out_of_memory when memory is out. */
+bool zo_grow(zo_graph *g, void *array, size_t n, size_t *room, size_t element);
+#define ZO_PUSH(g, array, n, room, value) \
+    (zo_grow(g, &(array), n, &(room), sizeof(*(array))) ? ((array)[(n)++] = (value), true) : false)
+
+const zo_clock *zo_clock_join(zo_graph *g, const zo_clock *a, const zo_clock *b);
+const zo_clock *zo_clock_set(zo_graph *g, const zo_clock *a, uint32_t chain, uint32_t value);
+static inline uint32_t zo_clock_at(const zo_clock *c, uint32_t chain)
+{
+    return c != NULL && chain < c->n ? c->at[chain] : 0;
+}
+void zo_clocks_free(zo_graph *g);
+
+zo_object *zo_object_at(zo_graph *g, uint32_t index); /* ZO_PAGEABLE too; NULL for ZO_NONE */
+uint32_t zo_object_index(zo_graph *g, const zt_object *object);
+
+/* simulate.c */
+void zo_submit(zo_graph *g, uint32_t call, uint32_t carrier, uint32_t command);
+void zo_host_signal(zo_graph *g, uint32_t call, uint32_t event);
+void zo_host_reset(zo_graph *g, uint32_t call, uint32_t event);
+void zo_run(zo_graph *g);
+void zo_sync_done(zo_graph *g, uint32_t call); /* at LEAVE of a wait or query that succeeded, or of a synchronous submit */
+void zo_told(zo_graph *g, uint32_t call, const zo_range *ranges, size_t n);
+
+/* conflicts.c: hooks */
+void zo_saw_start(zo_graph *g, uint32_t instance);
+void zo_saw_memory_gone(zo_graph *g, uint32_t call, int kind);
+void zo_saw_host_write(zo_graph *g, uint32_t call, const zo_access *access);
+void zo_saw_object_gone(zo_graph *g, uint32_t call, uint32_t object, int kind);
+void zo_saw_event_use(zo_graph *g, uint32_t event, uint32_t node, int how);
+void zo_saw_stale(zo_graph *g, uint32_t event, uint32_t waiter, uint32_t signaller);
+void zo_finish_conflicts(zo_graph *g);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What must happen before what in a trace, and which order makes it fail.
+ *
+ *   zo_graph    happens-before over host calls and device commands, and the conflicting pairs that nothing orders
+ *   zo_check    findings by rule, from the graph alone
+ *
+ * Needs format.h. Nothing prints or exits; an object belongs to one thread at a time. The graph borrows the trace it was made
+ * from: close the graph first.
+ */
+#ifndef ZO_ORDER_H
+#define ZO_ORDER_H
+
+#include "format.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ZO_NONE UINT32_MAX
+
+typedef struct zo_graph zo_graph;
+
+/* Which edges count besides those of the specification. */
+typedef struct zo_graph_options {
+    bool vendor; /* also what the recorded driver is known to do: frees that block */
+    unsigned without; /* bit set of enum zo_edge_kind that are left out: for tests of the edges */
+} zo_graph_options;
+
+/* The edges, by the names that docs/check.md explains. */
+enum zo_edge_kind {
+    ZO_E_PROGRAM = 1 << 0,    /* calls of one thread */
+    ZO_E_SUBMIT = 1 << 1,     /* submit before start */
+    ZO_E_START = 1 << 2,      /* starts of one carrier, in order */
+    ZO_E_IN_ORDER = 1 << 3,
+    ZO_E_BARRIER = 1 << 4,
+    ZO_E_BARRIER_WAITS = 1 << 5,
+    ZO_E_WAIT = 1 << 6,       /* a wait holds back what comes behind it */
+    ZO_E_EVENT = 1 << 7,      /* signal before wait */
+    ZO_E_HOST_SIGNAL = 1 << 8,
+    ZO_E_FENCE = 1 << 9,
+    ZO_E_SYNC = 1 << 10,      /* queue, list, device */
+    ZO_E_EVENT_SYNC = 1 << 11,
+    ZO_E_SYNCHRONOUS = 1 << 12,
+    ZO_E_COUNTER = 1 << 13,
+    ZO_E_FREE = 1 << 14       /* a free that waits for its users */
+};
+
+/* Why two nodes must not be unordered. */
+enum zo_conflict_kind {
+    ZO_X_RACE,          /* two commands, one writes */
+    ZO_X_EVICT, ZO_X_FREE, ZO_X_HOST_WRITE,
+    ZO_X_LIST_RESET,    /* or destroyed */
+    ZO_X_LIST_AGAIN,    /* executed while in flight */
+    ZO_X_CARRIER_GONE,  /* queue or immediate list destroyed */
+    ZO_X_FENCE_GONE,    /* reset or destroyed */
+    ZO_X_EVENT_RESET,   /* by host or device, against a signal or wait of the same round */
+    ZO_X_EVENT_GONE,
+    ZO_X_STALE          /* a wait passed on an older signal */
+};
+
+/* A call, or the execution of the command that it appended. */
+typedef struct zo_point {
+    uint64_t call;      /* number */
+    uint32_t execution; /* of the command, from 1; 0: the host call itself */
+} zo_point;
+
+typedef struct zo_conflict {
+    int kind;
+    uint32_t a, b;    /* nodes: a is the one that is to come first (in flight when b came) */
+    uint32_t object;  /* memory, event, list, ... */
+    uint64_t lo, hi;  /* bytes, memory only */
+    uint8_t coarse;   /* perhaps: the table can't tell the bytes */
+    uint8_t possible; /* a thread had been told of a's end before b: ordered in this run, by what a trace cannot show */
+    uint8_t forced;   /* b comes before a in every order: the program itself sees to it */
+} zo_conflict;
+
+/* Reads the trace from its present position to its end. */
+int zo_graph_make(zo_graph **out, zt_trace *trace, const zo_graph_options *options, zt_error *error);
+void zo_graph_free(zo_graph *graph);
+
+size_t zo_graph_conflicts(const zo_graph *graph, const zo_conflict **conflicts);
+zo_point zo_graph_point(const zo_graph *graph, uint32_t node);
+/* Whether x is over (a call has returned, a command has ended) before y begins in every order. */
+bool zo_before(zo_graph *graph, uint32_t x, uint32_t y);
+/* Node of a call's command (execution >= 1) or of the call itself (0). ZO_NONE: there is none. */
+uint32_t zo_graph_node(const zo_graph *graph, zo_point point);
+/* Numbers for reports. */
+typedef struct zo_graph_numbers {
+    uint64_t calls, commands, executions, never_ran, edges, carriers, threads, bytes, doubtful;
+} zo_graph_numbers;
+void zo_graph_count(const zo_graph *graph, zo_graph_numbers *numbers);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
