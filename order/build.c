@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph.h"
+#include "check.h"
 
 bool zo_grow(zo_graph *g, void *array, size_t n, size_t *room, size_t element)
 {
@@ -331,6 +331,11 @@ static void act(reading *r, uint32_t index)
         break;
     case ZT_K_DESTROY:
         gone(g, index, c->object);
+        if (o != NULL) {
+            o->gone = true;
+            if (zo_object_at(g, o->parent) != NULL && zo_object_at(g, o->parent)->children > 0)
+                zo_object_at(g, o->parent)->children--;
+        }
         break;
     case ZT_K_FREE:
         address = zt_param_by_role(f, ZT_R_FREE);
@@ -393,6 +398,7 @@ static void enter(zo_graph *g, const zt_call *call, uint32_t *threads, size_t n_
     if (c.flags & ZO_IGNORED)
         return;
     host_writes(g, index, call);
+    zo_rules_enter(g, index, call);
     if (!(c.flags & ZO_FAILED))
         act(&r, index);
     zo_run(g);
@@ -452,6 +458,8 @@ static void created(zo_graph *g, const zt_call *call)
     begin(&r, g, call);
     const uint32_t parent = subject(&r);
     o->parent = parent;
+    if (zo_object_at(g, parent) != NULL)
+        zo_object_at(g, parent)->children++;
     o->in_order = f.in_order;
     o->synchronous = f.synchronous;
     o->immediate = (call->func->flags & ZT_F_IMMEDIATE) != 0;
@@ -478,7 +486,10 @@ static uint32_t find_call(const zo_graph *g, uint64_t number)
 static void leave(zo_graph *g, const zt_call *call)
 {
     const uint32_t index = find_call(g, call->number);
-    if (index == ZO_NONE || (g->calls[index].flags & (ZO_FAILED | ZO_IGNORED)) || !call->returned)
+    if (index == ZO_NONE || (g->calls[index].flags & ZO_IGNORED) || !call->returned)
+        return;
+    zo_rules_leave(g, index);
+    if (g->calls[index].flags & ZO_FAILED)
         return;
     const int kind = call->func->kind;
     if (kind == ZT_K_CREATE && call->result == 0)
@@ -530,8 +541,10 @@ int zo_graph_make(zo_graph **out, zt_trace *trace, const zo_graph_options *optio
     }
     zt_events_close(events);
     free(threads);
-    if (!g->out_of_memory)
+    if (!g->out_of_memory) {
+        zo_rules_finish(g);
         zo_finish_conflicts(g);
+    }
     if (g->out_of_memory || (status != ZT_END && g->n_calls == 0)) {
         error->status = g->out_of_memory ? ZT_E_MEMORY : status;
         snprintf(error->text, sizeof(error->text),
@@ -574,6 +587,9 @@ void zo_graph_free(zo_graph *g)
     free(g->conflicts);
     free(g->marks);
     free(g->open);
+    free(g->unmet);
+    free(g->findings);
+    free(g->consequences);
     free(g);
 }
 
@@ -591,10 +607,12 @@ uint32_t zo_graph_node(const zo_graph *g, zo_point point)
     if (call == ZO_NONE || point.execution == 0)
         return call == ZO_NONE ? ZO_NONE : call | ZO_CALL_BIT;
     const uint32_t command = g->calls[call].command;
-    for (size_t i = 0; command != ZO_NONE && i < g->n_instances; i++)
-        if (g->instances[i].command == command && g->instances[i].execution == point.execution)
-            return (uint32_t)i;
-    return ZO_NONE;
+    if (command == ZO_NONE || g->commands[command].executions < point.execution)
+        return ZO_NONE;
+    uint32_t i = g->commands[command].first;
+    while (i != ZO_NONE && g->instances[i].execution != point.execution)
+        i = g->instances[i].again;
+    return i;
 }
 
 void zo_graph_count(const zo_graph *g, zo_graph_numbers *n)

@@ -57,6 +57,7 @@ typedef struct zo_command {
     uint32_t waits, n_waits;       /* into graph->waits */
     uint32_t accesses, n_accesses; /* into graph->accesses */
     uint32_t executions;
+    uint32_t first, last; /* instances */
     uint8_t flags;
 } zo_command;
 
@@ -64,6 +65,7 @@ typedef struct zo_instance {
     uint32_t command, submit; /* submit: index of the call */
     uint32_t chain, position; /* from 1 */
     uint32_t execution;
+    uint32_t again; /* next instance of the command, ZO_NONE */
     uint32_t preds, n_preds; /* into graph->ranges */
     uint32_t order;          /* tick of its run in the simulation; 0: it never ran */
     uint32_t captured;       /* counter-based waits: into graph->captured, one an element of waits */
@@ -104,6 +106,8 @@ typedef struct zo_object {
     const zt_object *base;
     uint32_t chain;   /* carrier's chain, ZO_NONE */
     uint32_t parent;  /* pool, queue */
+    uint32_t children; /* alive that were made from it */
+    bool gone;
     bool in_order, synchronous, immediate, counter_based, closed, is_fence, is_event, is_queue, is_list;
     /* event */
     bool signalled;
@@ -143,10 +147,11 @@ struct zo_graph {
     uint64_t budget; /* steps of one search */
     uint64_t doubtful; /* searches that gave up */
     bool out_of_memory;
+    zo_finding *findings; size_t n_findings, room_findings;
+    zo_consequence *consequences; size_t n_consequences, room_consequences;
     zo_graph_options options;
-    /* the calls that are open, for rules about overlaps */
-    uint32_t *open; size_t n_open, room_open;
-    uint64_t *open_until;
+    uint32_t *open; size_t n_open, room_open; /* calls that have not returned */
+    uint32_t *unmet; size_t n_unmet, room_unmet; /* waits that gave up */
 };
 
 /* Grows an array by one; false and g->out_of_memory when memory is out. */

@@ -91,6 +91,38 @@ typedef struct zo_graph_numbers {
 } zo_graph_numbers;
 void zo_graph_count(const zo_graph *graph, zo_graph_numbers *numbers);
 
+/* ------------------------------------------------------------------------------------------------------------- check */
+
+enum zo_class { ZO_SPEC, ZO_HIDDEN, ZO_POSSIBLE, ZO_DRIVER, ZO_RACE };
+enum zo_severity { ZO_NOTE, ZO_WARNING, ZO_ERROR };
+#define ZO_FINDING_POINTS 6
+
+/* Something that the specification, or this driver, does not allow. */
+typedef struct zo_finding {
+    char rule[4]; /* "A1", "B1q": see docs/check.md */
+    uint8_t class, severity; /* enum zo_class, zo_severity */
+    uint8_t n_points;
+    bool forced;  /* the program itself fixes the bad order */
+    zo_point points[ZO_FINDING_POINTS]; /* the one that came too early first, then what it came before */
+    uint32_t more;                      /* further ones of the same kind */
+    char object[48];                    /* "mem#2", "" */
+    uint64_t lo, hi;                    /* bytes, if hi > lo */
+    char what[256], missing[192], repair[256];
+} zo_finding;
+
+/* A failing call, and the finding it hangs on. */
+typedef struct zo_consequence {
+    uint64_t call;
+    uint32_t of; /* index of the finding */
+} zo_consequence;
+
+/* Makes findings of the conflicts and adds what single calls have wrong; once for a graph. Sorted by call. */
+int zo_check(zo_graph *graph);
+size_t zo_findings(const zo_graph *graph, const zo_finding **findings);
+size_t zo_consequences(const zo_graph *graph, const zo_consequence **consequences);
+const char *zo_class_name(int class);
+const char *zo_severity_name(int severity);
+
 #ifdef __cplusplus
 }
 #endif

@@ -107,7 +107,7 @@ void zo_submit(zo_graph *g, uint32_t call, uint32_t carrier, uint32_t command)
     zo_chain *const chain = &g->chains[chain_index];
     zo_command *const c = &g->commands[command];
     zo_instance x = {.command = command, .submit = call, .chain = chain_index, .position = (uint32_t)chain->n + 1,
-                     .execution = ++c->executions, .captured = ZO_NONE};
+                     .execution = ++c->executions, .again = ZO_NONE, .captured = ZO_NONE};
     const uint32_t index = (uint32_t)g->n_instances;
     for (uint32_t i = 0; i < c->n_waits; i++) {
         const zo_object *const e = zo_object_at(g, g->waits[c->waits + i]);
@@ -119,6 +119,11 @@ void zo_submit(zo_graph *g, uint32_t call, uint32_t carrier, uint32_t command)
     }
     if (!ZO_PUSH(g, g->instances, g->n_instances, g->room_instances, x) || !ZO_PUSH(g, chain->nodes, chain->n, chain->room, index))
         return;
+    if (c->executions == 1)
+        c->first = index;
+    else
+        g->instances[c->last].again = index;
+    c->last = index;
     if (c->signal != ZO_NONE) {
         zo_object *const e = zo_object_at(g, c->signal);
         e->pending++;

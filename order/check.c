@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/* Findings: each conflict becomes one, or joins one of the same call and object; failing calls hang on the first suspect. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+#define FINDINGS_MAX 10000u
+
+const char *zo_class_name(int class)
+{
+    static const char *const names[] = {"spec", "hidden", "possible", "driver", "race"};
+    return class >= 0 && class < 5 ? names[class] : "?";
+}
+
+const char *zo_severity_name(int severity)
+{
+    static const char *const names[] = {"note", "warning", "error"};
+    return severity >= 0 && severity < 3 ? names[severity] : "?";
+}
+
+zo_finding *zo_found(zo_graph *g, const char *rule, enum zo_class class, enum zo_severity severity)
+{
+    zo_finding f = {.class = (uint8_t)class, .severity = (uint8_t)severity};
+    snprintf(f.rule, sizeof(f.rule), "%s", rule);
+    if (g->n_findings >= FINDINGS_MAX || !ZO_PUSH(g, g->findings, g->n_findings, g->room_findings, f))
+        return NULL;
+    return &g->findings[g->n_findings - 1];
+}
+
+void zo_finding_node(const zo_graph *g, zo_finding *f, uint32_t node)
+{
+    if (f->n_points < ZO_FINDING_POINTS)
+        f->points[f->n_points++] = zo_graph_point(g, node);
+    else
+        f->more++;
+}
+
+void zo_finding_object(zo_graph *g, zo_finding *f, uint32_t object)
+{
+    const zo_object *const o = zo_object_at(g, object);
+    if (object == ZO_PAGEABLE)
+        snprintf(f->object, sizeof(f->object), "host memory");
+    else if (o != NULL && o->base != NULL)
+        snprintf(f->object, sizeof(f->object), "%s#%u", o->base->kind, o->base->generation);
+}
+
+/* ------------------------------------------------------------------------------------------------- conflicts in words */
+
+typedef struct words {
+    const char *rule, *what, *repair;
+} words;
+
+static const words of_kind[] = {
+    [ZO_X_RACE] = {"E0", "nothing orders it against %s on the same bytes", NULL},
+    [ZO_X_EVICT] = {"A1", "takes the memory from the device while %s may be using it", NULL},
+    [ZO_X_FREE] = {"A2", "frees the memory while %s may be using it", NULL},
+    [ZO_X_HOST_WRITE] = {"C1", "by then the host had written what %s may still have to read", NULL},
+    [ZO_X_LIST_RESET] = {"B1", "resets or destroys the list while %s of it may be running", NULL},
+    [ZO_X_LIST_AGAIN] = {"B1", "executes the list again while %s of its last execution may be running", NULL},
+    [ZO_X_CARRIER_GONE] = {"B1q", "destroys the queue or list while %s may be running on it", NULL},
+    [ZO_X_FENCE_GONE] = {"B2", "resets or destroys the fence while %s of its submit may be running", NULL},
+    [ZO_X_EVENT_RESET] = {"D1", "resets the event, and nothing orders that against %s of the same round", NULL},
+    [ZO_X_EVENT_GONE] = {"B4", "destroys the event while %s may still need it", NULL},
+    [ZO_X_STALE] = {"D2", "the wait passes on an older signal of the event; it does not wait for %s", NULL},
+};
+
+static bool is_reset(const zo_graph *g, uint32_t node)
+{
+    if (node & ZO_CALL_BIT)
+        return g->calls[node & ~ZO_CALL_BIT].func->kind == ZT_K_HOST_RESET;
+    return g->commands[g->instances[node].command].reset != ZO_NONE;
+}
+
+static const zo_command *command_of(const zo_graph *g, uint32_t node)
+{
+    return node & ZO_CALL_BIT ? NULL : &g->commands[g->instances[node].command];
+}
+
+static void name_node(const zo_graph *g, uint32_t node, char *out, size_t size)
+{
+    const zo_point p = zo_graph_point(g, node);
+    if (p.execution > 1)
+        snprintf(out, size, "#%llu@%u", (unsigned long long)p.call, p.execution);
+    else
+        snprintf(out, size, "#%llu", (unsigned long long)p.call);
+}
+
+static void carrier_name(const zo_graph *g, uint32_t instance, char *out, size_t size)
+{
+    const zt_object *const o = g->objects[g->chains[g->instances[instance].chain].object].base;
+    snprintf(out, size, "%s#%u", o->kind, o->generation);
+}
+
+static void describe(zo_graph *g, zo_finding *f, const zo_conflict *c)
+{
+    char first[32], second[32], carrier[48] = "";
+    uint32_t late = c->b, early = c->a;
+    name_node(g, early, first, sizeof(first));
+    name_node(g, late, second, sizeof(second));
+    const zo_command *const x = command_of(g, early), *const y = command_of(g, late);
+    if (!(early & ZO_CALL_BIT))
+        carrier_name(g, early, carrier, sizeof(carrier));
+    snprintf(f->what, sizeof(f->what), of_kind[c->kind].what, first);
+    snprintf(f->missing, sizeof(f->missing), "end of %s before %s", first, second);
+    if (c->kind == ZO_X_RACE && x != NULL && y != NULL) {
+        const bool same_list = x->list == y->list && g->instances[early].chain == g->instances[late].chain;
+        snprintf(f->rule, sizeof(f->rule), same_list ? "E2" : "E1");
+        if (same_list)
+            snprintf(f->repair, sizeof(f->repair),
+                     "a list with the in-order flag, a zeCommandListAppendBarrier without wait events between them, or an event of "
+                     "%s that %s waits for", first, second);
+        else
+            snprintf(f->repair, sizeof(f->repair), "an event that %s signals and %s waits for, or a wait for %s before the submit of %s",
+                     first, second, carrier, second);
+    } else if (c->kind == ZO_X_STALE) {
+        snprintf(f->repair, sizeof(f->repair), "reset the event behind the last round's waits and before %s", first);
+    } else if (c->kind == ZO_X_EVENT_RESET) {
+        snprintf(f->repair, sizeof(f->repair), "an event of its own for each round, or the reset behind a wait for both sides");
+    } else if (c->forced) {
+        snprintf(f->repair, sizeof(f->repair), "move %s behind a wait for %s: now %s cannot end before it", second, first, first);
+    } else {
+        snprintf(f->repair, sizeof(f->repair), "wait for %s (or an event or fence of %s) before %s", carrier, first, second);
+    }
+}
+
+static void from_conflict(zo_graph *g, const zo_conflict *c)
+{
+    const bool possible = c->possible || c->coarse;
+    uint32_t late = c->b, early = c->a;
+    if (c->kind == ZO_X_EVENT_RESET && is_reset(g, early) && !is_reset(g, late)) {
+        late = c->a;
+        early = c->b;
+    }
+    const zo_point p = zo_graph_point(g, late);
+    const zo_conflict turned = {.kind = c->kind, .a = early, .b = late, .object = c->object, .lo = c->lo, .hi = c->hi,
+                                .forced = c->forced};
+    char object[48] = "";
+    zo_finding probe = {0};
+    zo_finding_object(g, &probe, c->object);
+    memcpy(object, probe.object, sizeof(object));
+    for (size_t i = g->n_findings; c->kind != ZO_X_RACE && i > 0 && i + 16 > g->n_findings; i--) {
+        zo_finding *const f = &g->findings[i - 1];
+        if (strcmp(f->rule, of_kind[c->kind].rule) == 0 && f->points[0].call == p.call && f->points[0].execution == p.execution &&
+            strcmp(f->object, object) == 0) {
+            zo_finding_node(g, f, early);
+            if (!possible && f->class == ZO_POSSIBLE) { /* one that is certain is enough */
+                f->class = c->kind == ZO_X_EVENT_RESET ? ZO_RACE : ZO_SPEC;
+                f->severity = ZO_ERROR;
+            }
+            return;
+        }
+    }
+    zo_finding *const f = zo_found(g, of_kind[c->kind].rule,
+                                   possible                        ? ZO_POSSIBLE
+                                   : c->kind == ZO_X_EVENT_RESET ? ZO_RACE
+                                                                   : ZO_SPEC,
+                                   possible ? ZO_WARNING : ZO_ERROR);
+    if (f == NULL)
+        return;
+    zo_finding_node(g, f, late);
+    zo_finding_node(g, f, early);
+    zo_finding_object(g, f, c->object);
+    f->forced = c->forced;
+    if (c->hi > c->lo && (c->kind <= ZO_X_HOST_WRITE)) {
+        f->lo = c->lo;
+        f->hi = c->hi;
+    }
+    describe(g, f, &turned);
+    if (possible) {
+        const size_t n = strlen(f->what);
+        snprintf(f->what + n, sizeof(f->what) - n, c->possible ? "; ordered in this run, by what a trace of calls cannot show"
+                                                               : "; the exact bytes are not known");
+    }
+}
+
+/* --------------------------------------------------------------------------------------- waits that were taken for done */
+
+/* A wait gave up, and what it was for is in flight at a later finding of the same thread. */
+static void taken_for_done(zo_graph *g)
+{
+    const size_t n = g->n_conflicts;
+    for (size_t u = 0; u < g->n_unmet; u++) {
+        const zo_call *const wait = &g->calls[g->unmet[u]];
+        const zo_object *const o = zo_object_at(g, wait->object);
+        for (size_t i = 0; o != NULL && i < n; i++) {
+            const zo_conflict *const c = &g->conflicts[i];
+            if (c->a & ZO_CALL_BIT)
+                continue;
+            const uint32_t later = c->b & ZO_CALL_BIT ? c->b & ~ZO_CALL_BIT : g->instances[c->b].submit;
+            const zo_instance *const x = &g->instances[c->a];
+            bool covers = o->chain == x->chain || (o->is_event && g->commands[x->command].signal == wait->object);
+            for (size_t k = 0; o->is_fence && k < o->n_submits; k++)
+                covers |= o->submits[k].chain == x->chain && o->submits[k].lo <= x->position && x->position <= o->submits[k].hi;
+            if (!covers || c->possible || x->submit >= g->unmet[u] || later <= g->unmet[u] || g->calls[later].chain != wait->chain)
+                continue;
+            zo_finding *const f = zo_found(g, "G2", ZO_SPEC, ZO_ERROR);
+            if (f != NULL) {
+                zo_finding_node(g, f, g->unmet[u] | ZO_CALL_BIT);
+                zo_finding_node(g, f, later | ZO_CALL_BIT);
+                zo_finding_node(g, f, c->a);
+                zo_finding_object(g, f, wait->object);
+                snprintf(f->what, sizeof(f->what), "said NOT_READY, and #%llu goes on as if the work were done",
+                         (unsigned long long)g->calls[later].number);
+                snprintf(f->missing, sizeof(f->missing), "a wait that succeeded before #%llu", (unsigned long long)g->calls[later].number);
+                snprintf(f->repair, sizeof(f->repair), "a timeout of UINT64_MAX (nanoseconds), and a look at the result");
+            }
+            break;
+        }
+    }
+}
+
+/* -------------------------------------------------------------------------------------------------------- consequences */
+
+static int by_call(const void *a, const void *b)
+{
+    const zo_finding *const x = a, *const y = b;
+    if (x->points[0].call != y->points[0].call)
+        return x->points[0].call < y->points[0].call ? -1 : 1;
+    return strcmp(x->rule, y->rule);
+}
+
+static bool is_fault(int64_t result)
+{
+    return result == 0x70000001 || result == 0x70000003 || result == 0x7ffffffe;
+}
+
+static uint64_t last_call(const zo_graph *g, const zo_finding *f)
+{
+    /* a command acts when it has been submitted */
+    uint64_t last = 0;
+    for (unsigned i = 0; i < f->n_points && i < 2; i++) {
+        const uint32_t node = zo_graph_node(g, f->points[i]);
+        const uint64_t at = node == ZO_NONE ? 0 : node & ZO_CALL_BIT ? f->points[i].call : g->calls[g->instances[node].submit].number;
+        last = at > last ? at : last;
+    }
+    return last;
+}
+
+static void find_consequences(zo_graph *g)
+{
+    uint32_t suspect = ZO_NONE;
+    uint64_t after = UINT64_MAX;
+    for (uint32_t i = 0; i < g->n_findings; i++) {
+        const zo_finding *const f = &g->findings[i];
+        const uint64_t at = strchr("ABCDE", f->rule[0]) && f->severity == ZO_ERROR ? last_call(g, f) : UINT64_MAX;
+        if (at < after) {
+            after = at;
+            suspect = i;
+        }
+    }
+    for (size_t i = 0; suspect != ZO_NONE && i < g->n_calls; i++) {
+        const zo_call *const c = &g->calls[i];
+        if (c->number >= after && (c->flags & ZO_FAILED) && is_fault(c->result)) {
+            const zo_consequence k = {c->number, suspect};
+            ZO_PUSH(g, g->consequences, g->n_consequences, g->room_consequences, k);
+        }
+    }
+}
+
+int zo_check(zo_graph *g)
+{
+    for (size_t i = 0; i < g->n_conflicts; i++)
+        from_conflict(g, &g->conflicts[i]);
+    taken_for_done(g);
+    qsort(g->findings, g->n_findings, sizeof(*g->findings), by_call);
+    find_consequences(g);
+    return g->out_of_memory ? ZT_E_MEMORY : ZT_OK;
+}
+
+size_t zo_findings(const zo_graph *g, const zo_finding **findings)
+{
+    *findings = g->findings;
+    return g->n_findings;
+}
+
+size_t zo_consequences(const zo_graph *g, const zo_consequence **consequences)
+{
+    *consequences = g->consequences;
+    return g->n_consequences;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/* zetrace check: what the graph finds, in the manner of a compiler. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "order.h"
+
+enum { RULES = 1, LEVEL, FAIL_ON, STATISTICS, JSON, QUIET };
+
+static const zt_option options[] = {
+    {RULES, 0, "rules", "A,B1,...", "these rules only: a letter stands for all that begin with it"},
+    {LEVEL, 0, "level", "spec|vendor", "edges of the specification only (spec), or also what the recorded driver is known to do"},
+    {FAIL_ON, 0, "fail-on", "error|warning|note", "the least severity that gives exit status 1 (error)"},
+    {STATISTICS, 0, "statistics", NULL, "the numbers of commands and edges and the memory used, on stderr"},
+    {JSON, 0, "json", NULL, "the findings as one JSON object"},
+    {QUIET, 'q', "quiet", NULL, "the exit status only"},
+    {0, 0, NULL, NULL, NULL},
+};
+
+static int run(int argc, char **argv);
+const zt_command zt_command_check = {
+    .name = "check",
+    .summary = "find hazards in a trace, without running anything",
+    .synopsis = "TRACE",
+    .options = options,
+    .more = "Exit status: 0 nothing found, 1 something of --fail-on was found, 2 usage, 3 damaged trace, 125 it can't be done here.\n\n"
+            "A finding names the call that came too early, what it came before, the missing edge and a repair. It needs no failure: "
+            "a trace of a run that went well shows it as well. docs/check.md has the rules.\n",
+    .usage_status = ZT_EXIT_USAGE,
+    .run = run,
+};
+
+/* Lines of the calls that findings name. */
+typedef struct line {
+    uint64_t call;
+    char *text, *json_function;
+} line;
+
+static int by_call(const void *a, const void *b)
+{
+    const line *const x = a, *const y = b;
+    return x->call < y->call ? -1 : x->call > y->call;
+}
+
+static line *find_line(line *lines, size_t n, uint64_t call)
+{
+    const line key = {.call = call};
+    return n ? bsearch(&key, lines, n, sizeof(*lines), by_call) : NULL;
+}
+
+static bool wanted(const char *rules, const char *rule)
+{
+    if (rules == NULL)
+        return true;
+    for (const char *at = rules; *at;) {
+        const size_t n = strcspn(at, ",");
+        if (n > 0 && strncmp(at, rule, n) == 0 && (n == strlen(rule) || n == 1))
+            return true;
+        at += n + (at[n] == ',');
+    }
+    return false;
+}
+
+static size_t collect(const zo_graph *graph, const char *rules, line **out)
+{
+    const zo_finding *f;
+    const zo_consequence *c;
+    const size_t n = zo_findings(graph, &f), m = zo_consequences(graph, &c);
+    line *const lines = calloc(n * ZO_FINDING_POINTS + m + 1, sizeof(*lines));
+    size_t used = 0, kept = 0;
+    for (size_t i = 0; lines != NULL && i < n; i++)
+        for (unsigned k = 0; wanted(rules, f[i].rule) && k < f[i].n_points; k++)
+            lines[used++].call = f[i].points[k].call;
+    for (size_t i = 0; lines != NULL && i < m; i++)
+        lines[used++].call = c[i].call;
+    if (used > 0)
+        qsort(lines, used, sizeof(*lines), by_call);
+    for (size_t i = 0; i < used; i++)
+        if (kept == 0 || lines[kept - 1].call != lines[i].call)
+            lines[kept++] = lines[i];
+    *out = lines;
+    return kept;
+}
+
+static void print_calls(zt_trace *trace, line *lines, size_t n)
+{
+    zt_objects *const objects = zt_objects_new();
+    zt_text *const text = zt_text_new();
+    zt_events *events = NULL;
+    zt_event event;
+    zt_trace_seek(trace, 1);
+    if (n == 0 || objects == NULL || text == NULL || zt_events_open(&events, trace) != ZT_OK)
+        goto out;
+    while (zt_events_next(events, &event) == ZT_OK) {
+        const bool last = event.phase == ZT_LEAVE || !event.call->returned;
+        line *const l = last ? find_line(lines, n, event.call->number) : NULL;
+        if (event.phase == ZT_LEAVE)
+            zt_objects_event(objects, trace, &event);
+        if (l != NULL && l->text == NULL) {
+            zt_text_clear(text);
+            zt_print_call(text, trace, objects, event.call, ZT_P_NO_TIME);
+            l->text = zt_with_backtrace(trace, event.call, zt_text_get(text, NULL), false);
+            if (l->text == NULL)
+                l->text = strdup(zt_text_get(text, NULL));
+            l->json_function = strdup(event.call->func->name);
+        }
+        if (event.phase == ZT_ENTER)
+            zt_objects_event(objects, trace, &event);
+    }
+out:
+    zt_events_close(events);
+    zt_text_free(text);
+    zt_objects_free(objects);
+}
+
+static void print_point(const zo_point *p, line *lines, size_t n)
+{
+    const line *const l = find_line(lines, n, p->call);
+    char at[32] = "";
+    if (p->execution > 1)
+        snprintf(at, sizeof(at), " (execution %u)", p->execution);
+    const char *text = l && l->text ? l->text : "";
+    if (*text == '\0') {
+        printf("    #%llu%s\n", (unsigned long long)p->call, at);
+        return;
+    }
+    for (bool first = true; *text != '\0'; first = false) {
+        const size_t k = strcspn(text, "\n");
+        printf("    %.*s%s\n", (int)k, text, first ? at : "");
+        text += k + (text[k] == '\n');
+    }
+}
+
+static void print_finding(const zo_finding *f, line *lines, size_t n)
+{
+    char range[64] = "";
+    if (f->hi > f->lo)
+        snprintf(range, sizeof(range), strcmp(f->object, "host memory") == 0 ? " at 0x%llx, %llu bytes" : " bytes %llu..%llu",
+                 (unsigned long long)f->lo, (unsigned long long)(f->object[0] == 'h' ? f->hi - f->lo : f->hi));
+    printf("#%llu: %s: %s: %s [%s]\n", (unsigned long long)f->points[0].call, zo_severity_name(f->severity), f->rule, f->what,
+           zo_class_name(f->class));
+    for (unsigned i = 0; i < f->n_points; i++)
+        print_point(&f->points[i], lines, n);
+    if (f->more > 0)
+        printf("    and %u more\n", f->more);
+    if (f->object[0] != 0)
+        printf("  on %s%s\n", f->object, range);
+    if (f->missing[0] != 0)
+        printf("  missing: %s\n", f->missing);
+    if (f->repair[0] != 0)
+        printf("  repair: %s\n", f->repair);
+}
+
+static void json_finding(const zo_finding *f, line *lines, size_t n)
+{
+    printf("{\"rule\":\"%s\",\"class\":\"%s\",\"severity\":\"%s\",\"calls\":[", f->rule, zo_class_name(f->class),
+           zo_severity_name(f->severity));
+    for (unsigned i = 0; i < f->n_points; i++)
+        printf("%s%llu", i ? "," : "", (unsigned long long)f->points[i].call);
+    printf("],\"executions\":[");
+    for (unsigned i = 0; i < f->n_points; i++)
+        printf("%s%u", i ? "," : "", f->points[i].execution);
+    printf("],\"functions\":[");
+    for (unsigned i = 0; i < f->n_points; i++) {
+        const line *const l = find_line(lines, n, f->points[i].call);
+        printf("%s", i ? "," : "");
+        zt_json_string(stdout, l && l->json_function ? l->json_function : "");
+    }
+    printf("],\"object\":");
+    zt_json_string(stdout, f->object);
+    printf(",\"range\":[%llu,%llu],\"forced\":%s,\"what\":", (unsigned long long)f->lo, (unsigned long long)f->hi,
+           f->forced ? "true" : "false");
+    zt_json_string(stdout, f->what);
+    printf(",\"missing\":");
+    zt_json_string(stdout, f->missing);
+    printf(",\"repair\":");
+    zt_json_string(stdout, f->repair);
+    printf("}");
+}
+
+static int report(zo_graph *graph, zt_trace *trace, const char *rules, int fail_on, bool json, bool quiet)
+{
+    const zo_finding *f;
+    const zo_consequence *c;
+    const size_t n = zo_findings(graph, &f), m = zo_consequences(graph, &c);
+    line *lines;
+    const size_t n_lines = collect(graph, rules, &lines);
+    size_t counts[3] = {0}, shown = 0;
+    int status = ZT_EXIT_OK;
+    if (!quiet)
+        print_calls(trace, lines, n_lines);
+    if (json && !quiet)
+        printf("{\"findings\":[");
+    for (size_t i = 0; i < n; i++) {
+        if (!wanted(rules, f[i].rule))
+            continue;
+        counts[f[i].severity]++;
+        if (f[i].severity >= fail_on)
+            status = ZT_EXIT_DIFFERS;
+        if (quiet)
+            continue;
+        if (json && shown++ > 0)
+            printf(",");
+        if (json)
+            json_finding(&f[i], lines, n_lines);
+        else
+            print_finding(&f[i], lines, n_lines);
+    }
+    if (json && !quiet) {
+        printf("],\"consequences\":[");
+        for (size_t i = 0; i < m; i++)
+            printf("%s{\"call\":%llu,\"of\":%u}", i ? "," : "", (unsigned long long)c[i].call, c[i].of);
+        printf("]}\n");
+    } else if (!quiet) {
+        for (size_t i = 0; i < m; i++) {
+            const line *const l = find_line(lines, n_lines, c[i].call);
+            const char *const text = l && l->text ? l->text : "";
+            printf("#%llu: consequence of #%llu\n    %.*s\n", (unsigned long long)c[i].call,
+                   (unsigned long long)f[c[i].of].points[0].call, (int)strcspn(text, "\n"), text);
+        }
+        if (counts[0] + counts[1] + counts[2] == 0)
+            printf("nothing found\n");
+        else
+            printf("%zu errors, %zu warnings, %zu notes\n", counts[2], counts[1], counts[0]);
+    }
+    for (size_t i = 0; i < n_lines; i++) {
+        free(lines[i].text);
+        free(lines[i].json_function);
+    }
+    free(lines);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    zt_parser parser;
+    zo_graph_options graph_options = {0};
+    const char *rules = NULL;
+    bool json = false, quiet = false, statistics = false;
+    int fail_on = ZO_ERROR;
+    zt_parser_init(&parser, &zt_command_check, argc, argv);
+    for (int id; (id = zt_option_next(&parser)) != 0;) {
+        if (id == ZT_OPTION_HELP)
+            return 0;
+        if (id == ZT_OPTION_ERROR)
+            return ZT_EXIT_USAGE;
+        json |= id == JSON;
+        quiet |= id == QUIET;
+        statistics |= id == STATISTICS;
+        if (id == RULES) {
+            rules = parser.value;
+            if (strspn(rules, "ABCDEFGHIJabcdefghijklmnopqrstuvwxyz0123456789,") != strlen(rules) || *rules == '\0')
+                return zt_usage_error(&zt_command_check, "--rules wants rules as A,B1,D2, not '%s'; docs/check.md lists them", rules);
+        }
+        if (id == LEVEL)
+            graph_options.vendor = strcmp(parser.value, "vendor") == 0;
+        if (id == FAIL_ON)
+            fail_on = parser.value[0] == 'e' ? ZO_ERROR : parser.value[0] == 'w' ? ZO_WARNING : ZO_NOTE;
+    }
+    zt_trace *trace;
+    int status = zt_open_operand(&parser, &trace);
+    if (status != ZT_EXIT_OK)
+        return status;
+    const char *const path = argv[parser.at];
+    zo_graph *graph;
+    zt_error error;
+    if (zo_graph_make(&graph, trace, &graph_options, &error) != ZT_OK || zo_check(graph) != ZT_OK) {
+        zt_complain("%s: %s", path, error.text);
+        zt_trace_close(trace);
+        return error.status == ZT_E_MEMORY ? ZT_EXIT_CANNOT : ZT_EXIT_DAMAGED;
+    }
+    zt_tell_health(trace, path);
+    const zt_ending *const ending = zt_trace_ending(trace);
+    if (ending != NULL && ending->dropped > 0)
+        zt_complain("%s: %llu calls were dropped: an edge may be missing from the trace and not from the program", path,
+                    (unsigned long long)ending->dropped);
+    if (statistics) {
+        zo_graph_numbers numbers;
+        zo_graph_count(graph, &numbers);
+        fprintf(stderr, "zetrace: %llu calls of %llu threads, %llu commands, %llu executions on %llu carriers, %llu never ran, "
+                        "%llu edges beside the clocks, %llu MiB, %llu searches given up\n",
+                (unsigned long long)numbers.calls, (unsigned long long)numbers.threads, (unsigned long long)numbers.commands,
+                (unsigned long long)numbers.executions, (unsigned long long)numbers.carriers, (unsigned long long)numbers.never_ran,
+                (unsigned long long)numbers.edges, (unsigned long long)(numbers.bytes >> 20), (unsigned long long)numbers.doubtful);
+    }
+    status = report(graph, trace, rules, fail_on, json, quiet);
+    zo_graph_free(graph);
+    zt_trace_close(trace);
+    return zt_finish_output(status);
+}
