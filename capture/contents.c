@@ -39,12 +39,19 @@ static bool have_cache(void)
     return cache != NULL;
 }
 
-/* @return whether the bytes differ from those last kept for that place; remembers them. */
-static bool is_new(uint64_t addr, uint64_t alloc, const void *data, uint32_t len)
+enum known { SAME, UNKNOWN, CHANGED };
+
+/*
+ * Whether the bytes are those last kept for that place; remembers them. A slot holds a part of the place beside the bytes'
+ * signature: another place that has pushed this one out is no change.
+ */
+static enum known compare(uint64_t addr, uint64_t alloc, const void *data, uint32_t len)
 {
-    const uint64_t key[3] = {addr, len, alloc};
-    const uint64_t place = XXH3_64bits(key, sizeof(key)), signature = XXH3_64bits_withSeed(data, len, place);
-    return atomic_exchange_explicit(&cache[place & (CACHE_SLOTS - 1)], signature, memory_order_relaxed) != signature;
+    const uint64_t key[3] = {addr, len, alloc}, of_place = 0xffffff0000000000u;
+    const uint64_t place = XXH3_64bits(key, sizeof(key));
+    const uint64_t now = (place & of_place) | (XXH3_64bits_withSeed(data, len, place) & ~of_place);
+    const uint64_t before = atomic_exchange_explicit(&cache[place & (CACHE_SLOTS - 1)], now, memory_order_relaxed);
+    return before == now ? SAME : (before & of_place) == (now & of_place) && before != 0 ? CHANGED : UNKNOWN;
 }
 
 /* Room to copy memory to before it is looked at: what is hashed is what is kept. @return NULL when there is none. */
@@ -56,10 +63,10 @@ static uint8_t *scratch(zc_thread *t)
 }
 
 /* Emits [from, from + len), which lies in the scratch memory now. */
-static void stage_run(zc_thread *t, const range *r, uint64_t from, const uint8_t *copy, uint64_t len)
+static void stage_run(zc_thread *t, const range *r, uint64_t from, const uint8_t *copy, uint64_t len, enum known known)
 {
     if (len > 0)
-        zc_stage(t, r->alloc ? ZC_P_USM : ZC_P_OPERAND, r->in_flight ? ZC_PF_CHANGED : 0, from, copy, len, false);
+        zc_stage(t, r->alloc ? ZC_P_USM : ZC_P_OPERAND, r->in_flight && known == CHANGED ? ZC_PF_CHANGED : 0, from, copy, len, false);
 }
 
 /* Emits the blocks of a range that are new. */
@@ -84,19 +91,24 @@ static void read_range(zc_thread *t, const range *r)
             }
         }
         uint64_t run = at, run_len = 0;
+        enum known of_run = SAME;
         for (uint64_t block = at, next; block < stop; block = next) {
             next = (block & ~(uint64_t)(PAGE - 1)) + PAGE;
             if (next > stop)
                 next = stop;
-            if (!is_new(block, r->alloc, copy + (block - at), (uint32_t)(next - block))) {
-                stage_run(t, r, run, copy + (run - at), run_len);
-                run = next;
+            const enum known known = compare(block, r->alloc, copy + (block - at), (uint32_t)(next - block));
+            if (known != of_run) {
+                stage_run(t, r, run, copy + (run - at), run_len, of_run);
+                run = block;
                 run_len = 0;
-            } else {
-                run_len += next - block;
+                of_run = known;
             }
+            if (known == SAME)
+                run = next;
+            else
+                run_len += next - block;
         }
-        stage_run(t, r, run, copy + (run - at), run_len);
+        stage_run(t, r, run, copy + (run - at), run_len, of_run);
     }
 }
 
@@ -428,7 +440,7 @@ static void emit_readback(zc_thread *t, const range *r, uint64_t *budget)
             next = (block & ~(uint64_t)(PAGE - 1)) + PAGE;
             if (next > stop)
                 next = stop;
-            is_new(block, r->alloc, copy + (block - at), (uint32_t)(next - block));
+            compare(block, r->alloc, copy + (block - at), (uint32_t)(next - block));
         }
     }
 }

@@ -276,7 +276,7 @@ static void gone(zo_graph *g, uint32_t index, uint32_t object)
         zo_saw_object_gone(g, index, object, ZO_X_EVENT_GONE);
 }
 
-static bool frees_late(const reading *r)
+static uint32_t free_policy(const reading *r)
 {
     /* a policy that waits for the users, or leaves the memory to them */
     uint32_t policy = 0;
@@ -289,7 +289,7 @@ static bool frees_late(const reading *r)
             if (strcmp(zt_types[f->type].fields[k].name, "freePolicy") == 0)
                 memcpy(&policy, desc + zt_types[f->type].fields[k].offset, 4);
     }
-    return policy != 0;
+    return policy;
 }
 
 static void act(reading *r, uint32_t index)
@@ -341,8 +341,10 @@ static void act(reading *r, uint32_t index)
         address = zt_param_by_role(f, ZT_R_FREE);
         c->object = address ? zo_object_index(g, zt_object_of_address(g->names, r->call->words[address->offset])) : ZO_NONE;
         c->hi = c->object != ZO_NONE ? zo_object_at(g, c->object)->base->size : 0;
-        if (c->object != ZO_NONE && !frees_late(r))
+        if (c->object != ZO_NONE && free_policy(r) == 0)
             zo_saw_memory_gone(g, index, ZO_X_FREE);
+        else if (c->object != ZO_NONE && (free_policy(r) & 1)) /* ..._BLOCKING_FREE */
+            c->flags |= ZO_WAITS_FOR_USERS;
         break;
     case ZT_K_EVICT:
         address = zt_param_by_role(f, ZT_R_PTR);
@@ -496,6 +498,8 @@ static void leave(zo_graph *g, const zt_call *call)
         created(g, call);
     else if ((kind == ZT_K_SYNC || kind == ZT_K_QUERY) && call->result == 0)
         zo_sync_done(g, index);
+    else if (g->calls[index].flags & ZO_WAITS_FOR_USERS)
+        zo_users_done(g, index);
     else if (kind == ZT_K_APPEND || kind == ZT_K_EXECUTE) {
         const zo_call *const c = &g->calls[index];
         const uint32_t carrier = c->n > 0 ? g->chains[g->instances[c->first].chain].object : ZO_NONE;

@@ -72,7 +72,7 @@ typedef struct zo_instance {
     const zo_clock *clock;   /* what is over when it starts */
 } zo_instance;
 
-enum zo_call_flags { ZO_RETURNED = 1, ZO_FAILED = 2, ZO_IGNORED = 4 };
+enum zo_call_flags { ZO_RETURNED = 1, ZO_FAILED = 2, ZO_IGNORED = 4, ZO_WAITS_FOR_USERS = 8 };
 typedef struct zo_call {
     uint64_t number, enter_ns, leave_ns;
     const zt_func *func;
@@ -176,6 +176,7 @@ void zo_host_signal(zo_graph *g, uint32_t call, uint32_t event);
 void zo_host_reset(zo_graph *g, uint32_t call, uint32_t event);
 void zo_run(zo_graph *g);
 void zo_sync_done(zo_graph *g, uint32_t call); /* at LEAVE of a wait or query that succeeded, or of a synchronous submit */
+void zo_users_done(zo_graph *g, uint32_t call); /* of the memory that it frees */
 void zo_told(zo_graph *g, uint32_t call, const zo_range *ranges, size_t n);
 
 /* conflicts.c: hooks */

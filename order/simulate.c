@@ -275,3 +275,14 @@ void zo_sync_done(zo_graph *g, uint32_t index)
         told_of_chain(g, index, o->chain);
     }
 }
+
+void zo_users_done(zo_graph *g, uint32_t index)
+{
+    const zo_object *const mem = zo_object_at(g, g->calls[index].object);
+    for (size_t i = 0; mem != NULL && with(g, ZO_E_FREE) && i < mem->n_history; i++) {
+        if (mem->history[i].node & ZO_CALL_BIT)
+            continue;
+        const zo_range r = ended(g, mem->history[i].node);
+        zo_told(g, index, &r, 1);
+    }
+}
