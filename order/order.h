@@ -123,6 +123,30 @@ size_t zo_consequences(const zo_graph *graph, const zo_consequence **consequence
 const char *zo_class_name(int class);
 const char *zo_severity_name(int severity);
 
+/* ---------------------------------------------------------------------------------------------------------- schedules */
+
+/* A node in a line: of zo_graph_node, or with this bit the host's writes that belong to a call. */
+#define ZO_WRITE_BIT 0x40000000u
+
+typedef struct zo_edge {
+    uint32_t before, after;
+} zo_edge;
+
+enum zo_policy {
+    ZO_P_EARLY,       /* commands as soon as they may run, oldest first */
+    ZO_P_LATE,        /* host calls first; commands only when a call waits for them, newest first */
+    ZO_P_CARRIER_FIRST, ZO_P_CARRIER_LAST, /* `value`: chain of the carrier */
+    ZO_P_RANDOM,      /* `value`: seed */
+    ZO_P_LIKE         /* as close to `like` as it can be */
+};
+/*
+ * A line of all host calls, in recorded order, and all commands that every edge of the graph and `extra` allows.
+ * @return its length, and *line, to be freed by the caller; 0 if `extra` cannot be had: *stuck is a node that would wait for
+ * itself. Memory out: 0 and *stuck ZO_NONE.
+ */
+size_t zo_schedule(zo_graph *graph, int policy, uint64_t value, const uint32_t *like, const zo_edge *extra, size_t n_extra,
+                   uint32_t **line, uint32_t *stuck);
+
 #ifdef __cplusplus
 }
 #endif

@@ -252,10 +252,20 @@ typedef struct zr_run {
     pthread_mutex_t mutex; /* report */
     atomic_bool stop;
     unsigned spins; /* of a thread that waits for another, before it sleeps */
+    struct zr_forced *forced; /* NULL: as recorded */
 } zr_run;
 
 /* Loads the driver and makes the calls, in the child. */
 void zr_run_plan(zr_run *run);
+/* forced.c: makes options->items. */
+void zr_run_forced(zr_run *run, void (*make)(zr_run *run, const zr_call *call));
+/* The call itself, with commands put on carriers. */
+int64_t zr_forced_call(zr_run *run, const zr_call *call, void *fn, uint64_t *words);
+/* Whether the host's writes of that call have been made already. */
+bool zr_forced_written(const zr_run *run, const zr_call *call);
+void zr_write_contents(zr_run *run, const zr_call *call);
+uint32_t zr_object_of_role(const zr_call *call, enum zt_role role);
+int64_t zr_call_by_name(zr_run *run, const char *name, const uint64_t *words);
 /* Ends the replay: it can't go on. */
 void zr_stop(zr_run *run, int verdict, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

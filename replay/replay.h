@@ -24,6 +24,18 @@ enum zr_verify { ZR_VERIFY_ALL, ZR_VERIFY_RESULTS, ZR_VERIFY_NONE };
 enum zr_threads { ZR_THREADS_RECORDED, ZR_THREADS_ONE };
 enum zr_serialize { ZR_SERIALIZE_NONE, ZR_SERIALIZE_SUBMIT, ZR_SERIALIZE_LIST, ZR_SERIALIZE_COMMAND };
 
+/* A replay in an order that somebody else has worked out: host calls and commands one by one, on one thread. */
+enum zr_item_kind {
+    ZR_I_CALL,   /* the host call is made */
+    ZR_I_WRITE,  /* what the program had written to host memory by that call, ahead of the call itself */
+    ZR_I_COMMAND /* the command that the call appended runs, in its n-th execution: the replay waits, bounded, until it has ended */
+};
+typedef struct zr_item {
+    uint64_t call;
+    uint32_t execution; /* from 1 */
+    uint8_t kind;
+} zr_item;
+
 /* All zero is the default but for `timeout_ns`, `device` and `soft_library`: see zr_options_default. Strings are
  * borrowed. */
 typedef struct zr_options {
@@ -37,6 +49,11 @@ typedef struct zr_options {
     uint64_t from, to;   /* verified from call #from on, ends behind call #to; 0: no bound */
     uint64_t timeout_ns; /* of one wait */
     uint64_t loop;       /* rounds, 0 = 1; ends with the first that differs */
+    const zr_item *items; /* NULL: as recorded. Else exactly these; what was submitted and is not named runs at the end */
+    size_t n_items;
+    uint64_t gate_ns;     /* how long a command may take once it may run; 0: 2 s */
+    const zt_pair *environment; /* set behind the recorded knobs */
+    uint32_t n_environment;
     bool dry_run;        /* chooses the driver, makes no call */
 } zr_options;
 void zr_options_default(zr_options *options);
@@ -63,6 +80,9 @@ typedef struct zr_report {
     uint64_t rounds;
     uint64_t ns;          /* time from first to last call */
     zr_mismatch first;    /* if mismatches > 0 */
+    uint64_t stuck, first_stuck; /* items: commands that did not end; append call of the first */
+    uint64_t error_call;         /* first call whose result is an error here, recorded or not; 0: none */
+    char error_function[64], error_result[64];
     uint64_t failed_call; /* first recorded failure that came back, 0 if none */
     char failed_function[64], failed_result[64];
     uint64_t pending_call; /* first call that never returned in the recording, 0 if none */

@@ -136,7 +136,7 @@ static bool apply_fixes(const zr_run *run, const zr_call *call, uint64_t *words)
     return true;
 }
 
-static void write_contents(zr_run *run, const zr_call *call)
+void zr_write_contents(zr_run *run, const zr_call *call)
 {
     for (uint32_t i = 0; i < call->n_data; i++) {
         const zr_data *const data = &call->data[i];
@@ -216,6 +216,16 @@ static bool is_needless(const zr_call *call)
     return call->func->kind == ZT_K_GET && call->id != ZR_NONE;
 }
 
+static void note_error(zr_run *run, const zr_call *call, int64_t result)
+{
+    const bool is_result = strcmp(zt_types[call->func->return_type].name, "ze_result_t") == 0;
+    if (!is_result || result == 0 || result == ZR_NOT_READY || call->func->kind == ZT_K_GET || run->report->error_call != 0)
+        return;
+    run->report->error_call = call->number;
+    snprintf(run->report->error_function, sizeof(run->report->error_function), "%s", call->func->name);
+    snprintf(run->report->error_result, sizeof(run->report->error_result), "%s", zt_result_name(result));
+}
+
 static void make_call(zr_run *run, const zr_call *call)
 {
     if ((call->flags & ZR_SKIP) || !(call->flags & ZR_RETURNED) ||
@@ -247,8 +257,8 @@ static void make_call(zr_run *run, const zr_call *call)
             not_made(run); /* it was to come from a call that failed here, which has been told */
         return;
     }
-    if (call->n_data > 0)
-        write_contents(run, call);
+    if (call->n_data > 0 && !zr_forced_written(run, call))
+        zr_write_contents(run, call);
     for (uint32_t i = 0; i < call->n_outs; i++)
         if (call->outs[i].clear)
             memset(call->outs[i].live, 0, 8);
@@ -258,6 +268,8 @@ static void make_call(zr_run *run, const zr_call *call)
     if (fn != NULL) {
         if (call->func->kind == ZT_K_SYNC || call->func->kind == ZT_K_QUERY)
             result = ask(run, call, fn, words);
+        else if (run->forced != NULL)
+            result = zr_forced_call(run, call, fn, words);
         else if (run->options->serialize != ZR_SERIALIZE_NONE)
             result = zr_serialized(run, call, fn, words);
         else
@@ -266,6 +278,8 @@ static void make_call(zr_run *run, const zr_call *call)
     if (atomic_load_explicit(&run->stop, memory_order_relaxed))
         return;
     __atomic_add_fetch(&run->report->calls, 1, __ATOMIC_RELAXED);
+    if (run->forced != NULL)
+        note_error(run, call, result);
     zr_check_result(run, call, result);
     if (call->n_outs > 0)
         zr_take_outputs(run, call, result);
@@ -285,7 +299,7 @@ static void make_crash(zr_run *run)
     uint64_t words[256];
     if (fn == NULL || !apply_fixes(run, call, words))
         return;
-    write_contents(run, call);
+    zr_write_contents(run, call);
     atomic_store(&run->shared->current, (uint_fast32_t)(call - run->plan->calls));
     atomic_store(&run->shared->crashing, 1);
     atomic_fetch_add(&run->shared->progress, 1);
@@ -433,7 +447,9 @@ void zr_run_plan(zr_run *run)
     const uint64_t start = now_ns();
     const bool one =
         run->options->threads == ZR_THREADS_ONE || plan->n_threads <= 1 || run->options->serialize != ZR_SERIALIZE_NONE;
-    if (one) {
+    if (run->options->items != NULL) {
+        zr_run_forced(run, make_call);
+    } else if (one) {
         for (size_t i = 0; i < plan->n_calls && !atomic_load_explicit(&run->stop, memory_order_relaxed); i++)
             make_call(run, &plan->calls[plan->order[i]]);
     } else {

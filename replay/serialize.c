@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* The object that a parameter of that role holds. */
-static uint32_t object_of(const zr_call *call, enum zt_role role)
+uint32_t zr_object_of_role(const zr_call *call, enum zt_role role)
 {
     const zt_field *const p = zt_param_by_role(call->func, role);
     for (uint32_t i = 0; p != NULL && p->shape == ZT_VALUE && i < call->n_fixes; i++)
@@ -72,7 +72,7 @@ static book *book_of(zr_run *run, uint32_t object)
     return books != NULL && object < n_books ? &books[object] : NULL;
 }
 
-static int64_t call_by_name(zr_run *run, const char *name, const uint64_t *words)
+int64_t zr_call_by_name(zr_run *run, const char *name, const uint64_t *words)
 {
     const int id = zt_func_find(name);
     void *const fn = id >= 0 ? zr_target_function(&run->target, (uint32_t)id) : NULL;
@@ -88,22 +88,22 @@ static int64_t one_command(zr_run *run, const zr_call *execute, const book *b, c
         return 0x78000003;
     memcpy(words, b->create->words, b->create->func->n_words * 8u);
     words[made->offset] = (uint64_t)(uintptr_t)&list;
-    int64_t result = call_by_name(run, b->create->func->name, words);
+    int64_t result = zr_call_by_name(run, b->create->func->name, words);
     if (result != 0)
         return result;
     memcpy(words, append->words, append->func->n_words * 8u);
     words[at->offset] = list;
-    result = call_by_name(run, append->func->name, words);
+    result = zr_call_by_name(run, append->func->name, words);
     if (result == 0)
-        result = call_by_name(run, "zeCommandListClose", (const uint64_t[]){list});
+        result = zr_call_by_name(run, "zeCommandListClose", (const uint64_t[]){list});
     if (result == 0)
         result =
-            call_by_name(run, "zeCommandQueueExecuteCommandLists",
+            zr_call_by_name(run, "zeCommandQueueExecuteCommandLists",
                          (const uint64_t[]){run->plan->objects.objects[queue].live, 1, (uint64_t)(uintptr_t)&list, 0});
     if (result == 0)
         wait_behind(run, execute, queue);
     if (!atomic_load(&run->stop))
-        call_by_name(run, "zeCommandListDestroy", (const uint64_t[]){list});
+        zr_call_by_name(run, "zeCommandListDestroy", (const uint64_t[]){list});
     return result;
 }
 
@@ -139,16 +139,16 @@ static int64_t by_command(zr_run *run, const zr_call *call, void *fn, uint32_t q
             continue;
         memcpy(words, books[i].create->words, sizeof(uint64_t) * 4);
         words[3] = (uint64_t)(uintptr_t)&empty;
-        if (call_by_name(run, "zeCommandListCreate", words) != 0)
+        if (zr_call_by_name(run, "zeCommandListCreate", words) != 0)
             empty = 0;
     }
-    call_by_name(run, "zeCommandListClose", (const uint64_t[]){empty});
-    const int64_t result = call_by_name(run, "zeCommandQueueExecuteCommandLists",
+    zr_call_by_name(run, "zeCommandListClose", (const uint64_t[]){empty});
+    const int64_t result = zr_call_by_name(run, "zeCommandQueueExecuteCommandLists",
                                         (const uint64_t[]){run->plan->objects.objects[queue].live, 1,
                                                            (uint64_t)(uintptr_t)&empty, call->words[fence->offset]});
     wait_behind(run, call, queue);
     if (!atomic_load(&run->stop))
-        call_by_name(run, "zeCommandListDestroy", (const uint64_t[]){empty});
+        zr_call_by_name(run, "zeCommandListDestroy", (const uint64_t[]){empty});
     return result;
 }
 
@@ -160,7 +160,7 @@ static void keep_book(zr_run *run, const zr_call *call)
         if (b != NULL && call->outs[0].kind == ZR_OUT_OBJECT)
             b->create = call;
     } else if (kind == ZT_K_APPEND || kind == ZT_K_RESET) {
-        const uint32_t list = kind == ZT_K_RESET ? call->self : object_of(call, ZT_R_LIST);
+        const uint32_t list = kind == ZT_K_RESET ? call->self : zr_object_of_role(call, ZT_R_LIST);
         book *const b = list == ZR_NONE ? NULL : book_of(run, list);
         if (b == NULL)
             return;
@@ -177,11 +177,11 @@ int64_t zr_serialized(zr_run *run, const zr_call *call, void *fn, const uint64_t
     const int kind = call->func->kind, how = run->options->serialize;
     uint32_t object = ZR_NONE;
     if (kind == ZT_K_EXECUTE) {
-        object = object_of(call, ZT_R_QUEUE);
+        object = zr_object_of_role(call, ZT_R_QUEUE);
         if (object == ZR_NONE)
-            object = object_of(call, ZT_R_LIST);
+            object = zr_object_of_role(call, ZT_R_LIST);
     } else if (kind == ZT_K_APPEND) {
-        object = object_of(call, ZT_R_LIST);
+        object = zr_object_of_role(call, ZT_R_LIST);
         if (object != ZR_NONE && !run->plan->objects.objects[object].immediate)
             object = ZR_NONE;
     }
@@ -189,7 +189,7 @@ int64_t zr_serialized(zr_run *run, const zr_call *call, void *fn, const uint64_t
     if (kind == ZT_K_EXECUTE && object != ZR_NONE && how == ZR_SERIALIZE_LIST)
         result = by_list(run, call, fn, object);
     else if (kind == ZT_K_EXECUTE && object != ZR_NONE && how == ZR_SERIALIZE_COMMAND &&
-             object == object_of(call, ZT_R_QUEUE))
+             object == zr_object_of_role(call, ZT_R_QUEUE))
         result = by_command(run, call, fn, object);
     else
         result = zr_thunks[call->id](fn, call->words);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* Lines: one after the other, whatever of the nodes that may come next has the highest priority. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph.h"
+
+typedef struct scheduler {
+    zo_graph *g;
+    uint32_t *host;      /* host calls in their order */
+    size_t n_host, at;
+    uint8_t *ended;      /* by instance */
+    uint8_t *called, *written; /* by call */
+    uint32_t *started;   /* by chain: how many have started */
+    uint32_t *prefix;    /* by chain: how many have ended without a gap */
+    uint64_t *priority;  /* by instance, then by call, then by call for its writes */
+    const zo_edge *extra;
+    size_t n_extra;
+    uint32_t *line;
+    size_t n;
+} scheduler;
+
+static bool done(const scheduler *s, uint32_t node)
+{
+    if (node & ZO_CALL_BIT)
+        return s->called[node & ~ZO_CALL_BIT];
+    if (node & ZO_WRITE_BIT)
+        return s->written[node & ~ZO_WRITE_BIT];
+    return s->ended[node];
+}
+
+static bool held(const scheduler *s, uint32_t node)
+{
+    for (size_t i = 0; i < s->n_extra; i++)
+        if (s->extra[i].after == node && !done(s, s->extra[i].before))
+            return true;
+    return false;
+}
+
+static bool range_done(const scheduler *s, const zo_range *r)
+{
+    const zo_chain *const chain = &s->g->chains[r->chain];
+    if (!chain->device)
+        return r->hi == 0 || s->called[chain->nodes[r->hi - 1]];
+    if (s->prefix[r->chain] >= r->hi)
+        return true;
+    for (uint32_t i = r->lo; i <= r->hi; i++)
+        if (!s->ended[chain->nodes[i - 1]])
+            return false;
+    return true;
+}
+
+static bool preds_done(const scheduler *s, uint32_t first, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!range_done(s, &s->g->ranges[first + i]))
+            return false;
+    return true;
+}
+
+/* Host signals: the range says what had returned before the call; the call itself has to come as well. */
+static bool signals_given(const scheduler *s, const zo_instance *x)
+{
+    for (uint32_t i = 0; i < x->n_preds; i++) {
+        const zo_range *const r = &s->g->ranges[x->preds + i];
+        const zo_chain *const chain = &s->g->chains[r->chain];
+        if (!chain->device && r->hi < chain->n && !s->called[chain->nodes[r->hi]])
+            return false;
+    }
+    return true;
+}
+
+static void start_all(scheduler *s)
+{
+    zo_graph *const g = s->g;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (size_t k = 0; k < g->n_chains; k++) {
+            const zo_chain *const chain = &g->chains[k];
+            while (chain->device && s->started[k] < chain->n) {
+                const zo_instance *const x = &g->instances[chain->nodes[s->started[k]]];
+                if (x->order == 0 || !s->called[x->submit] || !preds_done(s, x->preds, x->n_preds) || !signals_given(s, x))
+                    break;
+                s->started[k]++;
+                moved = true;
+            }
+        }
+    }
+}
+
+static int by_order(const void *a, const void *b, void *ctx)
+{
+    const zo_graph *const g = ctx;
+    const zo_call *const x = &g->calls[*(const uint32_t *)a], *const y = &g->calls[*(const uint32_t *)b];
+    /* a wait that succeeded belongs where it returned: others may have helped it */
+    const uint32_t i = x->n_preds ? x->end_order : x->order, k = y->n_preds ? y->end_order : y->order;
+    return i < k ? -1 : i > k;
+}
+
+static uint64_t roll(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15ull; /* splitmix64 */
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+}
+
+static void set_priorities(scheduler *s, int policy, uint64_t value, const uint32_t *like, size_t n_like)
+{
+    const zo_graph *const g = s->g;
+    const uint64_t high = 1ull << 40, middle = 1ull << 36;
+    uint64_t *const calls = s->priority + g->n_instances, *const writes = calls + g->n_calls;
+    uint64_t state = value;
+    for (size_t i = 0; i < g->n_calls; i++) {
+        calls[i] = policy == ZO_P_RANDOM ? roll(&state) >> 16 : middle;
+        writes[i] = policy == ZO_P_RANDOM ? roll(&state) >> 16 : policy == ZO_P_LATE ? middle + 1 : middle;
+    }
+    for (size_t i = 0; i < g->n_instances; i++) {
+        const bool mine = g->instances[i].chain == value;
+        switch (policy) {
+        case ZO_P_LATE:
+            s->priority[i] = 1 + i;
+            break;
+        case ZO_P_CARRIER_FIRST:
+            s->priority[i] = mine ? high + g->n_instances - i : 1 + g->n_instances - i;
+            break;
+        case ZO_P_CARRIER_LAST:
+            s->priority[i] = mine ? 1 + g->n_instances - i : high + g->n_instances - i;
+            break;
+        case ZO_P_RANDOM:
+            s->priority[i] = roll(&state) >> 16;
+            break;
+        default:
+            s->priority[i] = high + g->n_instances - i;
+            break;
+        }
+    }
+    for (size_t i = 0; policy == ZO_P_LIKE && i < n_like; i++) {
+        const uint32_t node = like[i];
+        const uint64_t p = n_like - i;
+        if (node & ZO_CALL_BIT)
+            calls[node & ~ZO_CALL_BIT] = p;
+        else if (node & ZO_WRITE_BIT)
+            writes[node & ~ZO_WRITE_BIT] = p;
+        else
+            s->priority[node] = p;
+    }
+}
+
+static void take(scheduler *s, uint32_t node)
+{
+    zo_graph *const g = s->g;
+    s->line[s->n++] = node;
+    if (node & ZO_CALL_BIT) {
+        s->called[node & ~ZO_CALL_BIT] = 1;
+        s->at++;
+    } else if (node & ZO_WRITE_BIT) {
+        s->written[node & ~ZO_WRITE_BIT] = 1;
+    } else {
+        s->ended[node] = 1;
+        const uint32_t k = g->instances[node].chain;
+        while (s->prefix[k] < g->chains[k].n && s->ended[g->chains[k].nodes[s->prefix[k]]])
+            s->prefix[k]++;
+    }
+}
+
+static void consider(const scheduler *s, uint32_t node, uint64_t priority, uint32_t *best, uint64_t *most)
+{
+    if ((*best == ZO_NONE || priority > *most) && !held(s, node)) {
+        *best = node;
+        *most = priority;
+    }
+}
+
+static uint32_t next(scheduler *s, bool believe)
+{
+    const zo_graph *const g = s->g;
+    uint32_t best = ZO_NONE;
+    uint64_t most = 0;
+    const uint64_t *const calls = s->priority + g->n_instances, *const writes = calls + g->n_calls;
+    if (s->at < s->n_host) {
+        const uint32_t h = s->host[s->at];
+        const zo_call *const c = &g->calls[h];
+        const bool to_write = c->n_writes > 0 && !s->written[h];
+        if (to_write)
+            consider(s, h | ZO_WRITE_BIT, writes[h], &best, &most);
+        else if (believe || preds_done(s, c->preds, c->n_preds))
+            consider(s, h | ZO_CALL_BIT, calls[h], &best, &most);
+    }
+    for (size_t k = 0; k < g->n_chains; k++) {
+        const zo_chain *const chain = &g->chains[k];
+        for (uint32_t i = s->prefix[k]; chain->device && i < s->started[k]; i++)
+            if (!s->ended[chain->nodes[i]])
+                consider(s, chain->nodes[i], s->priority[chain->nodes[i]], &best, &most);
+    }
+    return best;
+}
+
+size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like, const zo_edge *extra, size_t n_extra,
+                   uint32_t **line, uint32_t *stuck)
+{
+    const size_t most = g->n_instances + 2 * g->n_calls + 1;
+    scheduler s = {.g = g, .host = malloc(most * sizeof(uint32_t)), .ended = calloc(g->n_instances + 1, 1),
+                   .called = calloc(g->n_calls + 1, 1), .written = calloc(g->n_calls + 1, 1),
+                   .started = calloc(g->n_chains + 1, sizeof(uint32_t)), .prefix = calloc(g->n_chains + 1, sizeof(uint32_t)),
+                   .priority = calloc(most, sizeof(uint64_t)), .extra = extra, .n_extra = n_extra,
+                   .line = malloc(most * sizeof(uint32_t))};
+    size_t n = 0, n_like = 0;
+    *stuck = ZO_NONE;
+    *line = NULL;
+    if (s.host && s.ended && s.called && s.written && s.started && s.prefix && s.priority && s.line) {
+        for (size_t i = 0; i < g->n_calls; i++)
+            if (!(g->calls[i].flags & ZO_IGNORED))
+                s.host[s.n_host++] = (uint32_t)i;
+            else
+                s.called[i] = 1;
+        qsort_r(s.host, s.n_host, sizeof(*s.host), by_order, g);
+        size_t wanted = s.n_host;
+        for (size_t i = 0; i < g->n_calls; i++)
+            wanted += g->calls[i].n_writes > 0;
+        for (size_t i = 0; i < g->n_instances; i++)
+            wanted += g->instances[i].order != 0;
+        n_like = like ? wanted : 0;
+        set_priorities(&s, policy, value, like, n_like);
+        while (s.n < wanted) {
+            start_all(&s);
+            uint32_t node = next(&s, false);
+            if (node == ZO_NONE && s.at < s.n_host && n_extra == 0)
+                node = next(&s, true); /* the trace says that it returned */
+            if (node == ZO_NONE)
+                break;
+            take(&s, node);
+        }
+        if (s.n == wanted) {
+            n = s.n;
+            *line = s.line;
+            s.line = NULL;
+        } else if (s.at < s.n_host) {
+            *stuck = s.host[s.at] | ZO_CALL_BIT;
+        } else if (n_extra > 0) {
+            *stuck = extra[0].after;
+        }
+    }
+    free(s.host);
+    free(s.ended);
+    free(s.called);
+    free(s.written);
+    free(s.started);
+    free(s.prefix);
+    free(s.priority);
+    free(s.line);
+    return n;
+}
