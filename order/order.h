@@ -12,6 +12,7 @@
 #define ZO_ORDER_H
 
 #include "format.h"
+#include "replay.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -146,6 +147,43 @@ enum zo_policy {
  */
 size_t zo_schedule(zo_graph *graph, int policy, uint64_t value, const uint32_t *like, const zo_edge *extra, size_t n_extra,
                    uint32_t **line, uint32_t *stuck);
+
+/* ----------------------------------------------------------------------------------------------------------- isolate */
+
+enum zo_verdict { ZO_V_ORDER, ZO_V_HOST_ORDER, ZO_V_NONE_FOUND, ZO_V_NOT_ORDER, ZO_V_UNFAITHFUL, ZO_V_UNSTABLE, ZO_V_BUDGET };
+enum zo_recording { ZO_REC_AUTO, ZO_REC_GOOD, ZO_REC_BAD };
+
+typedef struct zo_isolate_options {
+    const zr_options *replay; /* driver, libraries, timeouts; its items are not looked at */
+    int recording;            /* enum zo_recording */
+    unsigned confirm;         /* trials of each claim, 0: 3 */
+    unsigned budget;          /* trials in all, 0: 200 */
+    uint64_t seed;
+    void (*progress)(void *ctx, const char *what, unsigned replays, unsigned budget);
+    void *ctx;
+} zo_isolate_options;
+
+/* What isolating came to. Plain data. */
+typedef struct zo_answer {
+    int verdict;
+    bool taken_for_bad;         /* the recording */
+    char why_taken[128];
+    zo_point early, late;       /* early before late fails, late before early passes */
+    bool early_is_write;        /* early: the host's writes that #early.call has seen */
+    uint64_t early_submit, late_submit; /* calls that submitted them, 0 for host calls */
+    char object[48];
+    unsigned fails[2], passes[2], verified[2];
+    uint64_t shows_at;          /* call in which it shows, 0: not by a call */
+    char shows_function[64], shows[320];
+    char inject[96], repair[320];
+    unsigned replays, orders, candidates, carriers;
+    uint64_t seed;
+    char driver[512], text[512];
+} zo_answer;
+
+/* `plan` and `graph` are of one trace; zo_check(graph) has been called. Forks: call it before starting threads. */
+int zo_isolate(zo_graph *graph, zr_plan *plan, const zt_ending *ending, const zo_isolate_options *options, zo_answer *answer);
+const char *zo_verdict_name(int verdict);
 
 #ifdef __cplusplus
 }

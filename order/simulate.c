@@ -18,9 +18,9 @@ static void learn(zo_graph *g, const zo_clock **clock, const zo_range *r)
     const zo_chain *const chain = &g->chains[r->chain];
     if (zo_clock_at(*clock, r->chain) + 1 >= r->lo)
         *clock = zo_clock_set(g, *clock, r->chain, r->hi);
-    if (!chain->device) {
+    if (!chain->device && r->hi > 0) {
         *clock = zo_clock_join(g, *clock, g->calls[chain->nodes[r->hi - 1]].clock);
-    } else if (r->hi > 0) {
+    } else if (chain->device && r->hi > 0) {
         const zo_instance *const last = &g->instances[chain->nodes[r->hi - 1]];
         *clock = zo_clock_join(g, *clock, last->clock);
         if (zo_clock_at(*clock, r->chain) + 1 >= r->lo)
@@ -45,7 +45,7 @@ static zo_range node_range(const zo_graph *g, uint32_t node)
 
 static void add_pred(zo_graph *g, zo_instance *x, zo_range r)
 {
-    if (r.hi == 0)
+    if (r.hi == 0 && g->chains[r.chain].device)
         return;
     if (ZO_PUSH(g, g->ranges, g->n_ranges, g->room_ranges, r))
         x->n_preds++;
