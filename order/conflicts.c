@@ -252,6 +252,11 @@ void zo_finish_conflicts(zo_graph *g)
         zo_conflict c = g->conflicts[i];
         /* a was still to come when b did: if b is needed for it, no order can have it the other way round */
         c.forced = !(c.a & ZO_CALL_BIT) && g->instances[c.a].order != 0 && zo_before(g, c.b, c.a);
+        if (c.kind == ZO_X_HOST_WRITE && !(c.a & ZO_CALL_BIT) && g->instances[c.a].order != 0) {
+            /* the write was over when the call began that found it, even if that call lets the command run */
+            const zo_call *const seen = &g->calls[c.b & ~ZO_CALL_BIT];
+            c.forced = zo_clock_at(g->instances[c.a].clock, seen->chain) + 1 >= seen->position && seen->number > g->calls[g->instances[c.a].submit].number;
+        }
         const bool two_commands = !(c.a & ZO_CALL_BIT) && !(c.b & ZO_CALL_BIT);
         if (c.forced && two_commands && c.kind != ZO_X_STALE)
             continue; /* pending at the time, and ordered in the end */

@@ -78,9 +78,9 @@ static enum outcome trial(finder *f, const line *l, const char *what)
     }
     const bool stopped = r->message[0] != 0 || r->stuck > 0;
     if (!f->bad)
-        return r->verdict != ZR_SAME || stopped ? FAILS : PASSES;
+        return r->verdict != ZR_SAME || stopped || r->lost ? FAILS : PASSES;
     if (f->bad_by_result)
-        return stopped || (r->error_call != 0 && is_fault_name(r->error_result)) ? FAILS : PASSES;
+        return stopped || r->lost || (r->error_call != 0 && is_fault_name(r->error_result)) ? FAILS : PASSES;
     return r->verdict == ZR_SAME || stopped ? FAILS : PASSES; /* the recorded contents are the bad ones */
 }
 
@@ -119,6 +119,8 @@ static void note_where_it_shows(finder *f)
         a->shows_at = r->error_call;
         snprintf(a->shows_function, sizeof(a->shows_function), "%s", r->error_function);
         snprintf(a->shows, sizeof(a->shows), "%s", r->error_result);
+    } else if (r->lost) {
+        snprintf(a->shows, sizeof(a->shows), "the device is lost in the end, and no call tells the program");
     } else if (r->stuck > 0) {
         a->shows_at = r->first_stuck;
         snprintf(a->shows, sizeof(a->shows), "the command never ends");
@@ -440,8 +442,11 @@ static void explain_forced(finder *f)
     const zo_finding *best = NULL;
     for (size_t i = 0; i < f->g->n_findings; i++) {
         const zo_finding *const x = &f->g->findings[i];
-        const bool explains = x->severity == ZO_ERROR && (x->forced || strchr("FGD", x->rule[0]) || strchr("AB", x->rule[0]));
-        if (explains && (best == NULL || (x->forced && !best->forced)))
+        /* what takes something away explains more than who did not look at a result */
+        const bool explains = x->severity == ZO_ERROR && (x->forced || strchr("ABDFG", x->rule[0]));
+        const bool better = best == NULL || (x->forced && !best->forced) ||
+                            (x->forced == best->forced && x->rule[0] < 'F' && best->rule[0] >= 'F');
+        if (explains && better)
             best = x;
     }
     if (best == NULL) {
@@ -452,6 +457,9 @@ static void explain_forced(finder *f)
     }
     a->verdict = ZO_V_HOST_ORDER;
     a->early = best->points[0];
+    const uint32_t node = zo_graph_node(f->g, a->early);
+    if (a->early.execution > 0 && node != ZO_NONE) /* what the host can move is the submit */
+        a->early = (zo_point){f->g->calls[f->g->instances[node].submit].number, 0};
     if (best->n_points > 1)
         a->late = best->points[1];
     snprintf(a->object, sizeof(a->object), "%s", best->object);

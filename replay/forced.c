@@ -435,5 +435,8 @@ void zr_run_forced(zr_run *run, void (*make)(zr_run *run, const zr_call *call))
     }
     for (size_t i = 0; i < f.n_carriers && !atomic_load(&run->stop); i++)
         open_gate(run, &f.carriers[i]);
+    for (size_t i = 0; i < f.n_carriers && !run->report->lost && !atomic_load(&run->stop); i++)
+        if (i == 0 || f.carriers[i].where.device != f.carriers[i - 1].where.device)
+            run->report->lost = ASK(run, "zeDeviceGetStatus", f.carriers[i].where.device) == 0x70000001;
     run->forced = NULL;
 }

@@ -81,6 +81,7 @@ typedef struct zr_report {
     uint64_t ns;          /* time from first to last call */
     zr_mismatch first;    /* if mismatches > 0 */
     uint64_t stuck, first_stuck; /* items: commands that did not end; append call of the first */
+    bool lost;                   /* items: a device was lost when all had run */
     uint64_t error_call;         /* first call whose result is an error here, recorded or not; 0: none */
     char error_function[64], error_result[64];
     uint64_t failed_call; /* first recorded failure that came back, 0 if none */
