@@ -58,7 +58,7 @@ bool soft_any_banned_locked(const soft_object *device)
     return false;
 }
 
-static void unlink_instance(soft_ring *ring, soft_instance *i)
+void soft_unlink_instance(soft_ring *ring, soft_instance *i)
 {
     if (i->previous)
         i->previous->next = i->next;
@@ -72,7 +72,7 @@ static void unlink_instance(soft_ring *ring, soft_instance *i)
         ring->waiting = i->next;
 }
 
-static void free_instance(soft_instance *i)
+void soft_free_instance(soft_instance *i)
 {
     soft_command_unref_locked(i->command);
     soft_object_unref_locked(i->submit.queue);
@@ -109,8 +109,11 @@ uint64_t soft_ring_submit_locked(soft_ring *ring, soft_command *command, const s
         i->list_id = submit->list->number;
     if (submit->fence)
         i->fence_generation = submit->fence->fence.generation;
-    if (command->signal && command->signal->event.counter_based)
-        i->signal_value = ++command->signal->event.assigned;
+    if (command->signal) {
+        command->signal->event.lost = false; /* a signal is to come again */
+        if (command->signal->event.counter_based)
+            i->signal_value = ++command->signal->event.assigned;
+    }
     i->previous = ring->last;
     if (ring->last)
         ring->last->next = i;
@@ -211,28 +214,6 @@ bool soft_can_end(const soft_ring *ring, const soft_instance *i)
     return true;
 }
 
-/* The engine context is gone: everything submitted to it is lost. */
-static void ban(const soft_ring *from)
-{
-    soft_csr *const csr = &from->device->device.csr[from->ordinal][from->index];
-    csr->banned = true;
-    for (soft_ring *r = soft_rings; r != NULL; r = r->next) {
-        if (soft_ring_csr(r) != csr)
-            continue;
-        for (soft_instance *i = r->first, *next; i != NULL; i = next) {
-            next = i->next;
-            if (i->state == SOFT_ENDING)
-                continue; /* inside a host function on another thread, which goes on with it when that returns */
-            soft_command_lose_locked(i->command);
-            if (i->submit.fence && i->submit.fence->fence.generation == i->fence_generation)
-                i->submit.fence->fence.lost = true;
-            unlink_instance(r, i);
-            free_instance(i);
-        }
-    }
-    pthread_cond_broadcast(&soft_changed);
-}
-
 bool soft_end_instance(soft_ring *ring, soft_instance *i)
 {
     soft_command *const c = i->command;
@@ -244,7 +225,7 @@ bool soft_end_instance(soft_ring *ring, soft_instance *i)
             if (soft.fault == SOFT_ABORT)
                 soft_abort_pending = true;
             i->state = SOFT_STARTED;
-            ban(ring);
+            soft_ban(ring);
             return false;
         }
     }
@@ -257,8 +238,8 @@ bool soft_end_instance(soft_ring *ring, soft_instance *i)
         soft_event_signal_locked(&c->signal->event, i->signal_value, i->started_ticks, soft_device_ticks());
     if (i->submit.fence && i->submit.fence->fence.generation == i->fence_generation)
         i->submit.fence->fence.signalled = true;
-    unlink_instance(ring, i);
-    free_instance(i);
+    soft_unlink_instance(ring, i);
+    soft_free_instance(i);
     pthread_cond_broadcast(&soft_changed);
     return true;
 }

@@ -19,6 +19,7 @@ typedef struct soft_instance {
     uint64_t signal_value;
     uint64_t ends_ns, started_ticks;
     enum soft_state state;
+    struct soft_ring *ring;  /* once it is taken away */
 } soft_instance;
 
 /* Commands in the order in which they start. Those before `waiting` have started. */
@@ -29,10 +30,14 @@ struct soft_ring {
     unsigned owners; /* queues and immediate lists; a ring without one is given to the next that asks */
     soft_instance *first, *last, *waiting;
     bool wanted;     /* by the host wait that is being served */
+    uint64_t asked;  /* the last question to which `stuck` is the answer: see loss.c */
+    bool stuck;
 };
 
 extern soft_ring *soft_rings;
 
+void soft_unlink_instance(soft_ring *ring, soft_instance *i);
+void soft_free_instance(soft_instance *i);
 bool soft_wait_satisfied(const soft_instance *i, uint32_t wait);
 /* Whether nothing behind it in the ring may start before it has ended. */
 bool soft_holds_back(const soft_instance *i);
@@ -43,5 +48,9 @@ bool soft_end_instance(soft_ring *ring, soft_instance *i);
 /* Ends what can end on the ring, oldest first, until nothing can. @return whether anything ended. */
 bool soft_run_ring(soft_ring *ring);
 extern unsigned soft_in_host_function;
+
+/* The engine context is gone: everything submitted to it is lost. */
+void soft_ban(const soft_ring *from);
+extern uint64_t soft_losses; /* counts commands taken away: pointers to commands in flight are to be forgotten when it moves */
 
 #endif

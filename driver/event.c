@@ -141,6 +141,7 @@ ze_result_t soft_zeEventDestroy(ze_event_handle_t hEvent)
     if (event == NULL)
         result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
     else {
+        soft_lose_waiters_locked(event);
         if (event->event.pool) {
             event->event.pool->pool.events[event->event.index] = NULL;
             event->event.pool->pool.alive--;
@@ -201,7 +202,7 @@ static ze_result_t event_failed(void *ctx)
     bool first_engine = false; /* the one whose hang the real driver looks for in waits for events */
     for (unsigned i = 0; i < soft.devices; i++)
         first_engine |= soft_devices[i]->device.csr[0][0].banned;
-    if (!e->lost && !first_engine)
+    if (!e->lost && !first_engine && !soft_hopeless_locked(ctx))
         return ZE_RESULT_SUCCESS;
     for (unsigned i = 0; i < soft.devices; i++)
         for (unsigned o = 0; o < 3; o++)
@@ -385,9 +386,9 @@ static ze_result_t fence_failed(void *ctx)
 {
     const soft_fence *const f = &((soft_object *)ctx)->fence;
     soft_csr *const csr = soft_ring_csr(f->queue->queue.ring);
-    if (f->signalled || (!f->lost && !csr->banned))
+    if (f->signalled || (!f->lost && !csr->banned && !soft_ring_hopeless_locked(f->queue->queue.ring, NULL, ctx, UINT64_MAX)))
         return ZE_RESULT_SUCCESS;
-    csr->noticed = true;
+    csr->noticed |= csr->banned;
     return ZE_RESULT_ERROR_DEVICE_LOST;
 }
 

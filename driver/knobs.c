@@ -21,6 +21,7 @@ static const struct choice {
     {"ZE_SOFT_APPEND", &soft.append, {"return", "block"}},
     {"ZE_SOFT_RESIDENCY", &soft.residency, {"allocation", "exact", "64k"}},
     {"ZE_SOFT_HOSTPTR", &soft.hostptr, {"start", "append"}},
+    {"ZE_SOFT_DESTROY", &soft.destroy, {"lose", "keep"}},
     {"ZE_SOFT_VA", &soft.va, {"window", "reuse", "quarantine"}},
 };
 static const char *const schedules[] = {"async", "eager", "lazy", "seed:", "script:", "null"};
@@ -99,6 +100,14 @@ bool soft_knobs_read(void)
         if (devices[0] < '1' || devices[0] > '8' || devices[1] != '\0')
             return refuse("ZE_SOFT_DEVICES", devices, "a number from 1 to 8");
         soft.devices = (unsigned)(devices[0] - '0');
+    }
+    soft.memory = UINT64_MAX;
+    const char *const memory = getenv("ZE_SOFT_MEMORY");
+    if (memory != NULL && *memory != '\0') {
+        char *end;
+        soft.memory = strtoull(memory, &end, 0);
+        if (memory[0] < '1' || memory[0] > '9' || *end != '\0')
+            return refuse("ZE_SOFT_MEMORY", memory, "a number of bytes");
     }
     const char *const log = getenv("ZE_SOFT_LOG");
     snprintf(soft.log, sizeof(soft.log), "%s", log ? log : "");

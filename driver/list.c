@@ -61,6 +61,7 @@ ze_result_t soft_zeCommandListDestroy(ze_command_list_handle_t hCommandList)
     soft_enter();
     soft_object *const object = soft_object_get(hCommandList, SOFT_LIST);
     if (object != NULL) {
+        soft_lose_list_locked(object);
         drop_commands(&object->list);
         free(object->list.commands);
         object->list.commands = NULL;
@@ -97,6 +98,7 @@ ze_result_t soft_zeCommandListReset(ze_command_list_handle_t hCommandList)
     if (object == NULL || object->list.immediate)
         result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
     else {
+        soft_lose_list_locked(object);
         drop_commands(&object->list);
         object->list.closed = false;
     }

@@ -6,6 +6,22 @@
 
 static size_t n_deferred;
 
+bool soft_budget_take(soft_object *device, uint64_t size)
+{
+    if (device == NULL)
+        return true;
+    if (size > soft.memory || device->device.used > soft.memory - size)
+        return false;
+    device->device.used += size;
+    return true;
+}
+
+void soft_budget_give_back(soft_object *device, uint64_t size)
+{
+    if (device != NULL)
+        device->device.used -= size;
+}
+
 static ze_result_t allocate(ze_context_handle_t hContext, ze_device_handle_t hDevice, ze_memory_type_t type, size_t size,
                             size_t alignment, void **pptr)
 {
@@ -19,11 +35,14 @@ static ze_result_t allocate(ze_context_handle_t hContext, ze_device_handle_t hDe
     soft_object *const device = hDevice ? soft_object_get(hDevice, SOFT_DEVICE) : NULL;
     const uint64_t align = alignment > SOFT_GRAIN ? alignment : SOFT_GRAIN, span = (size + SOFT_GRAIN - 1) / SOFT_GRAIN * SOFT_GRAIN;
     uint64_t base = 0;
+    bool counted = false;
     soft_alloc *a = NULL;
     if (context == NULL || (hDevice != NULL && device == NULL))
         result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
     else if (size > MAX_SIZE)
         result = ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
+    else if (!(counted = soft_budget_take(device, span)))
+        result = ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
     else if ((base = soft_range_take(span, align)) == 0)
         result = type == ZE_MEMORY_TYPE_HOST ? ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY : ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
     else if ((a = soft_alloc_insert(base, size, span)) == NULL)
@@ -39,6 +58,8 @@ static ze_result_t allocate(ze_context_handle_t hContext, ze_device_handle_t hDe
         a->device = device;
         a->type = type;
         *pptr = (void *)base;
+    } else if (counted) {
+        soft_budget_give_back(device, span);
     }
     soft_leave();
     return result;
@@ -72,6 +93,7 @@ static void release(soft_alloc *a)
     soft_window_unmap(a->base, a->span);
     soft_file_punch(a->offset, a->span);
     soft_range_give_back(a->base, a->span);
+    soft_budget_give_back(a->device, a->span);
     if (a->deferred)
         n_deferred--;
     soft_alloc_forget(a);

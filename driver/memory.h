@@ -7,6 +7,10 @@
 
 #define SOFT_GRAIN 0x10000ull /* the device's page */
 
+/* Counts bytes of the device (NULL: of none) as used. @return false, with nothing counted, if there are not so many. */
+bool soft_budget_take(soft_object *device, uint64_t size);
+void soft_budget_give_back(soft_object *device, uint64_t size);
+
 /* An address range of `span` bytes with nothing in it, or 0. One page of nothing lies behind each. */
 uint64_t soft_range_take(uint64_t span, uint64_t alignment);
 void soft_range_give_back(uint64_t base, uint64_t span);

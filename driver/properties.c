@@ -212,7 +212,7 @@ ze_result_t soft_zeDeviceGetMemoryProperties(ze_device_handle_t hDevice, uint32_
         p->flags = 0;
         p->maxClockRate = 3200;
         p->maxBusWidth = 1024;
-        p->totalSize = memory_size;
+        p->totalSize = soft.memory < memory_size ? soft.memory : memory_size;
         memset(p->name, 0, sizeof(p->name));
         snprintf(p->name, sizeof(p->name), "HBM");
     }

@@ -5,24 +5,25 @@
 const unsigned soft_queues_of_group[3] = {1, 1, 8};
 
 typedef struct work {
-    const soft_ring *ring;
+    soft_ring *ring;
     uint64_t number;
-    const soft_object *queue;
+    soft_object *queue;
 } work;
 
 static bool work_done(void *ctx)
 {
     const work *const w = ctx;
-    return !soft_ring_busy_locked((soft_ring *)(uintptr_t)w->ring, w->queue, w->number);
+    return !soft_ring_busy_locked(w->ring, w->queue, w->number);
 }
 
-static ze_result_t ring_banned(void *ctx)
+static ze_result_t work_lost(void *ctx)
 {
     const work *const w = ctx;
-    soft_csr *const csr = soft_ring_csr((soft_ring *)(uintptr_t)w->ring);
-    if (!csr->banned)
+    soft_csr *const csr = soft_ring_csr(w->ring);
+    if (!csr->banned && !w->queue->lost && !soft_ring_hopeless_locked(w->ring, w->queue, NULL, w->number))
         return ZE_RESULT_SUCCESS;
-    csr->noticed = true;
+    csr->noticed |= csr->banned;
+    w->queue->lost = false;
     return ZE_RESULT_ERROR_DEVICE_LOST;
 }
 
@@ -30,7 +31,7 @@ ze_result_t soft_wait_work_locked(soft_ring *ring, soft_object *carrier, uint64_
 {
     work w = {ring, number, carrier};
     soft_object_ref_locked(carrier); /* the program may destroy it meanwhile */
-    const ze_result_t result = soft_wait_locked(&(soft_target){.ring = ring}, work_done, ring_banned, &w, timeout);
+    const ze_result_t result = soft_wait_locked(&(soft_target){.ring = ring}, work_done, work_lost, &w, timeout);
     soft_object_unref_locked(carrier);
     return result;
 }
@@ -66,6 +67,7 @@ ze_result_t soft_zeCommandQueueDestroy(ze_command_queue_handle_t hCommandQueue)
     soft_enter();
     soft_object *const queue = soft_object_get(hCommandQueue, SOFT_QUEUE);
     if (queue != NULL) {
+        soft_lose_queue_locked(queue);
         soft_ring_release_locked(queue->queue.ring);
         soft_object_kill_locked(queue);
     }
@@ -82,6 +84,7 @@ static ze_result_t submit_lists(soft_object *carrier, soft_ring *ring, uint32_t 
         return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     for (uint32_t l = 0; l < n; l++) {
         soft_object *const object = (soft_object *)lists[l];
+        soft_replace_run_locked(object);
         submit.list = object;
         submit.in_order = object->list.in_order;
         for (size_t i = 0; i < object->list.n_commands; i++)
@@ -249,16 +252,20 @@ ze_result_t soft_zeCommandListHostSynchronize(ze_command_list_handle_t hCommandL
 }
 
 typedef struct device_work {
-    const soft_object *device;
+    soft_object *device;
     uint64_t number;
 } device_work;
+
+static bool on_device(soft_ring *ring, const soft_object *device)
+{
+    return &device->device.csr[0][0] <= soft_ring_csr(ring) && soft_ring_csr(ring) <= &device->device.csr[2][7];
+}
 
 static bool device_done(void *ctx)
 {
     const device_work *const w = ctx;
     for (soft_ring *r = soft_ring_next_locked(NULL); r != NULL; r = soft_ring_next_locked(r))
-        if (&w->device->device.csr[0][0] <= soft_ring_csr(r) && soft_ring_csr(r) <= &w->device->device.csr[2][7] &&
-            soft_ring_busy_locked(r, NULL, w->number))
+        if (on_device(r, w->device) && soft_ring_busy_locked(r, NULL, w->number))
             return false;
     return true;
 }
@@ -266,7 +273,11 @@ static bool device_done(void *ctx)
 static ze_result_t device_failed(void *ctx)
 {
     const device_work *const w = ctx;
-    return soft_any_banned_locked(w->device) ? ZE_RESULT_ERROR_DEVICE_LOST : ZE_RESULT_SUCCESS;
+    bool lost = soft_any_banned_locked(w->device) || w->device->lost;
+    for (soft_ring *r = soft_ring_next_locked(NULL); r != NULL && !lost; r = soft_ring_next_locked(r))
+        lost = on_device(r, w->device) && soft_ring_hopeless_locked(r, NULL, NULL, w->number);
+    w->device->lost = false;
+    return lost ? ZE_RESULT_ERROR_DEVICE_LOST : ZE_RESULT_SUCCESS;
 }
 
 ze_result_t soft_zeDeviceSynchronize(ze_device_handle_t hDevice)

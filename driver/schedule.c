@@ -232,9 +232,9 @@ static uint64_t end_due(void)
             due[at] = (struct due){i, r};
         }
     }
-    for (unsigned k = 0; k < n; k++)
-        if (!soft_end_instance(due[k].ring, due[k].i))
-            break; /* a ban has emptied rings: what is left of the batch may be gone */
+    const uint64_t losses = soft_losses;
+    for (unsigned k = 0; k < n && soft_losses == losses; k++) /* what is left of the batch may be among the lost */
+        soft_end_instance(due[k].ring, due[k].i);
     return n > 0 ? 0 : next;
 }
 

@@ -24,13 +24,15 @@ enum soft_engines { SOFT_INDEPENDENT, SOFT_SHARED, SOFT_INTEL };
 enum soft_append { SOFT_APPEND_RETURN, SOFT_APPEND_BLOCK };
 enum soft_residency { SOFT_RES_ALLOCATION, SOFT_RES_EXACT, SOFT_RES_64K };
 enum soft_hostptr { SOFT_HOST_START, SOFT_HOST_APPEND };
+enum soft_destroy { SOFT_DESTROY_LOSE, SOFT_DESTROY_KEEP };
 enum soft_va { SOFT_VA_WINDOW, SOFT_VA_REUSE, SOFT_VA_QUARANTINE };
 
 typedef struct soft_knobs {
-    int schedule, fault, errors, free, rebind, engines, append, residency, hostptr, va;
+    int schedule, fault, errors, free, rebind, engines, append, residency, hostptr, va, destroy;
     uint64_t seed;
     char script[1024];
     unsigned devices;
+    uint64_t memory; /* bytes of a device; UINT64_MAX: no limit */
     char log[1024];
 } soft_knobs;
 extern soft_knobs soft;
@@ -55,6 +57,7 @@ typedef struct soft_csr {
 
 typedef struct soft_device {
     unsigned index;
+    uint64_t used; /* bytes allocated on it, in pages */
     soft_csr csr[3][8];
 } soft_device;
 
@@ -108,12 +111,14 @@ typedef struct soft_list {
 
 typedef struct soft_physical {
     uint64_t offset, size; /* in the window's file */
+    struct soft_object *device; /* may be NULL */
 } soft_physical;
 
 typedef struct soft_object {
     uint32_t kind;   /* enum soft_kind; SOFT_DEAD once destroyed */
     uint32_t refs;   /* commands in flight that still name it; memory is reused when dead and 0 */
     uint64_t number; /* counts up for ever */
+    bool lost;       /* queue, immediate list, device: work of its own was taken away, and no wait has said so yet */
     union {
         soft_context context;
         soft_device device;
@@ -254,6 +259,16 @@ bool soft_ring_busy_locked(const soft_ring *ring, const soft_object *queue, uint
 bool soft_ring_touches_locked(const soft_ring *ring, const soft_alloc *alloc);
 bool soft_alloc_busy_locked(const soft_alloc *alloc);
 uint64_t soft_last_number_locked(void);
+
+/* ZE_SOFT_DESTROY=lose: takes the work in flight away that needs the object, which is about to be destroyed or reset. */
+void soft_lose_queue_locked(const soft_object *queue);
+void soft_lose_list_locked(const soft_object *list); /* immediate or not */
+void soft_lose_waiters_locked(const soft_object *event);
+/* The list is about to be executed again: what has not started of its earlier runs never will. Their signals come from this run. */
+void soft_replace_run_locked(const soft_object *list);
+/* Whether the event, or work numbered up to `number` of that carrier and fence (NULL: any), waits for what has been lost. */
+bool soft_hopeless_locked(const soft_object *event);
+bool soft_ring_hopeless_locked(soft_ring *ring, const soft_object *carrier, const soft_object *fence, uint64_t number);
 extern bool soft_abort_pending;
 bool soft_any_banned_locked(const soft_object *device);
 

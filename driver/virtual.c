@@ -25,13 +25,16 @@ ze_result_t soft_zePhysicalMemCreate(ze_context_handle_t hContext, ze_device_han
     if (desc->size == 0 || desc->size % SOFT_GRAIN)
         return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
     soft_enter();
-    soft_object *object = NULL;
-    if (!context_ok(hContext) || (hDevice != NULL && soft_object_get(hDevice, SOFT_DEVICE) == NULL))
+    soft_object *object = NULL, *const device = hDevice ? soft_object_get(hDevice, SOFT_DEVICE) : NULL;
+    if (!context_ok(hContext) || (hDevice != NULL && device == NULL))
         result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    else if ((object = soft_object_new_locked(SOFT_PHYSICAL)) == NULL)
+    else if (!soft_budget_take(device, desc->size))
         result = ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
-    else {
-        object->physical = (soft_physical){soft_file_take(desc->size), desc->size};
+    else if ((object = soft_object_new_locked(SOFT_PHYSICAL)) == NULL) {
+        soft_budget_give_back(device, desc->size);
+        result = ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+    } else {
+        object->physical = (soft_physical){soft_file_take(desc->size), desc->size, device};
         *phPhysicalMemory = (ze_physical_mem_handle_t)object;
     }
     soft_leave();
@@ -47,6 +50,7 @@ ze_result_t soft_zePhysicalMemDestroy(ze_context_handle_t hContext, ze_physical_
         result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
     else {
         soft_file_punch(object->physical.offset, object->physical.size);
+        soft_budget_give_back(object->physical.device, object->physical.size);
         soft_object_kill_locked(object);
     }
     soft_leave();

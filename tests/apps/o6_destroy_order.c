@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* O6: a queue is destroyed while its work is in flight and its fence alive. The wait for the fence is bounded. */
+/*
+ * O6: a queue is destroyed while its work is in flight and its fence alive: the work is lost, and the wait for the fence
+ * says so. That wait is bounded, for drivers on which it would never end.
+ */
 #include "common.h"
 
 int main(int argc, char **argv)

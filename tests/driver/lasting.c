@@ -266,11 +266,14 @@ static void exits_in_host_function(void)
 }
 
 #define ON(schedule, name, function) {name " on " schedule, "ZE_SOFT_SCHEDULE=" schedule, function, 0}
+#define KEEPS(schedule, name, function) {name " on " schedule, "ZE_SOFT_DESTROY=keep ZE_SOFT_SCHEDULE=" schedule, function, 0}
+#define KEEPS_ON_ALL(name, function)                                                                                           \
+    KEEPS("async", name, function), KEEPS("eager", name, function), KEEPS("lazy", name, function), KEEPS("seed:5", name, function)
 #define ON_ALL(name, function)                                                                                                 \
     ON("async", name, function), ON("eager", name, function), ON("lazy", name, function), ON("seed:5", name, function)
 
-const test_case lasting_cases[] = {ON_ALL("a fence outlives its queue", fence_outlives_queue),
-                                   ON_ALL("destroyed in flight", destroyed_in_flight),
+const test_case lasting_cases[] = {KEEPS_ON_ALL("a fence outlives its queue", fence_outlives_queue),
+                                   KEEPS_ON_ALL("destroyed in flight", destroyed_in_flight),
                                    ON("lazy", "stale handles", stale_handles),
                                    ON("lazy", "allocates for ever", allocates_for_ever),
                                    {"allocates for ever, addresses reused", "ZE_SOFT_VA=reuse", allocates_for_ever, 0},

@@ -189,9 +189,11 @@ int main(void)
     if (getenv("TEST_SOFT") == NULL || CU_initialize_registry() != CUE_SUCCESS)
         return 2;
     add_suite("knobs", knob_cases);
+    add_suite("memory", memory_cases);
     add_suite("model", model_cases);
     add_suite("use", use_cases);
     add_suite("lasting", lasting_cases);
+    add_suite("loss", loss_cases);
     n_cases = 0; /* from here on: the next one to run */
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();

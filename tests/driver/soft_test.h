@@ -65,6 +65,6 @@ typedef struct test_case {
     int status;        /* what the process is to end with: 0, or -N for signal N */
 } test_case;
 
-extern const test_case knob_cases[], model_cases[], use_cases[], lasting_cases[];
+extern const test_case knob_cases[], model_cases[], use_cases[], lasting_cases[], loss_cases[], memory_cases[];
 
 #endif
