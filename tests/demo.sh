@@ -23,8 +23,8 @@ expect() { # STATUS COMMAND...
 say() { printf '\n# %s\n' "$*"; }
 
 say "evict copies A to B, evicts and frees B at once, and runs ten empty lists. It fails far from its mistake:"
-show "zetrace record --driver=soft --schedule=lazy -o bad.zetrace -- ./evict"
-expect 1 "$zetrace" record --driver=soft --schedule=lazy -o bad.zetrace -- ./evict >log 2>&1
+show "zetrace record --driver=soft --schedule=lazy --backtrace='*' -o bad.zetrace -- ./evict"
+expect 1 "$zetrace" record --driver=soft --schedule=lazy --backtrace='*' -o bad.zetrace -- ./evict >log 2>&1
 tail -n 4 log
 [ -s bad.zetrace ] || exit 1
 
@@ -41,5 +41,15 @@ expect 0 "$zetrace" replay bad.zetrace
 say "And with commands that run at once: the failure is gone. It was a matter of order."
 show "zetrace replay --schedule=eager bad.zetrace"
 expect 1 "$zetrace" replay --schedule=eager bad.zetrace
+say "Which two operations must not come in that order?"
+show "zetrace isolate bad.zetrace"
+expect 1 "$zetrace" isolate bad.zetrace >answer
+cat answer
+for words in 'It fails when #14 comes before the end of #11' 'at main evict.c:' 'fails 3 of 3' 'passes 3 of 3' 'that call is innocent' 'verified 3 of 3'; do
+    grep -q "$words" answer || {
+        echo "demo: isolate was expected to say '$words'" >&2
+        exit 1
+    }
+done
 echo
 echo "demo: done"
