@@ -28,7 +28,6 @@ typedef struct finder {
     zo_answer *a;
     zr_report report; /* of the last trial */
     bool bad, bad_by_result;
-    zr_item *items;
 } finder;
 
 enum outcome { PASSES, FAILS, CANNOT };
@@ -49,19 +48,11 @@ static enum outcome trial(finder *f, const line *l, const char *what)
 {
     static const zt_pair knobs[] = {{(char *)"ZE_SOFT_ENGINES", (char *)"independent"}};
     zr_options o = *f->o->replay;
-    size_t n = 0;
-    for (size_t i = 0; i < l->n; i++) {
-        const uint32_t node = l->nodes[i];
-        if (node & (ZO_CALL_BIT | ZO_WRITE_BIT)) {
-            const uint32_t call = node & ~(ZO_CALL_BIT | ZO_WRITE_BIT);
-            f->items[n++] = (zr_item){f->g->calls[call].number, 0, node & ZO_CALL_BIT ? ZR_I_CALL : ZR_I_WRITE};
-        } else {
-            const zo_point p = zo_graph_point(f->g, node);
-            f->items[n++] = (zr_item){p.call, p.execution, ZR_I_COMMAND};
-        }
-    }
-    o.items = f->items;
-    o.n_items = n;
+    zr_item *const items = zo_graph_items(f->g, l->nodes, l->n);
+    if (items == NULL)
+        return CANNOT;
+    o.items = items;
+    o.n_items = l->n;
     o.schedule = "eager";
     o.environment = knobs;
     o.n_environment = 1;
@@ -70,6 +61,7 @@ static enum outcome trial(finder *f, const line *l, const char *what)
     if (f->o->progress != NULL)
         f->o->progress(f->o->ctx, what, f->a->replays, f->o->budget ? f->o->budget : 200);
     zr_replay(f->plan, &o, &f->report);
+    free(items);
     const zr_report *const r = &f->report;
     snprintf(f->a->driver, sizeof(f->a->driver), "%s", r->driver);
     if (r->verdict == ZR_CANNOT) {
@@ -470,12 +462,11 @@ static void explain_forced(finder *f)
 int zo_isolate(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_isolate_options *o, zo_answer *a)
 {
     *a = (zo_answer){.verdict = ZO_V_NONE_FOUND, .seed = o->seed};
-    finder f = {.g = g, .plan = plan, .o = o, .a = a, .items = malloc((g->n_instances + 2 * g->n_calls + 1) * sizeof(zr_item))};
+    finder f = {.g = g, .plan = plan, .o = o, .a = a};
     line base = {0};
     for (size_t i = 0; i < g->n_chains; i++)
         a->carriers += g->chains[i].device;
-    if (f.items == NULL || !schedule(&f, ZO_P_EARLY, 0, NULL, NULL, 0, &base)) {
-        free(f.items);
+    if (!schedule(&f, ZO_P_EARLY, 0, NULL, NULL, 0, &base)) {
         snprintf(a->text, sizeof(a->text), "no order can be made of this trace: a wait that it says succeeded waits for what never runs");
         a->verdict = ZO_V_UNFAITHFUL;
         return ZT_OK;
@@ -493,7 +484,6 @@ int zo_isolate(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_iso
     bool found = false, other = false;
     if (of_base == CANNOT) {
         free(base.nodes);
-        free(f.items);
         return ZT_E_USAGE;
     }
     if (fails != 0 && fails != 3) {
@@ -508,6 +498,5 @@ int zo_isolate(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_iso
             explain_forced(&f);
     }
     free(base.nodes);
-    free(f.items);
     return ZT_OK;
 }

@@ -148,6 +148,15 @@ enum zo_policy {
 size_t zo_schedule(zo_graph *graph, int policy, uint64_t value, const uint32_t *like, const zo_edge *extra, size_t n_extra,
                    uint32_t **line, uint32_t *stuck);
 
+/* A line as items for zr_options, one for each node; free() it. NULL when memory is out. */
+zr_item *zo_graph_items(const zo_graph *graph, const uint32_t *line, size_t n);
+/* The chain of the n-th queue or immediate list, from 1; ZO_NONE. */
+uint32_t zo_graph_carrier(const zo_graph *graph, uint64_t n);
+/* Nodes of the command that a call appended, in that execution, or of all commands that it submitted. @return how many. */
+size_t zo_graph_commands(const zo_graph *graph, uint64_t call, uint32_t execution, uint32_t *out, size_t room);
+/* Whether `first` can only come behind `second`; `why` then says so with the calls of the chain. */
+bool zo_graph_needs(zo_graph *graph, uint32_t first, uint32_t second, char *why, size_t size);
+
 /* ----------------------------------------------------------------------------------------------------------- isolate */
 
 enum zo_verdict { ZO_V_ORDER, ZO_V_HOST_ORDER, ZO_V_NONE_FOUND, ZO_V_NOT_ORDER, ZO_V_UNFAITHFUL, ZO_V_UNSTABLE, ZO_V_BUDGET };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lines: one after the other, whatever of the nodes that may come next has the highest priority. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,4 +251,59 @@ size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like
     free(s.priority);
     free(s.line);
     return n;
+}
+
+zr_item *zo_graph_items(const zo_graph *g, const uint32_t *line, size_t n)
+{
+    zr_item *const items = malloc((n + 1) * sizeof(*items));
+    for (size_t i = 0; items != NULL && i < n; i++) {
+        const uint32_t node = line[i];
+        if (node & (ZO_CALL_BIT | ZO_WRITE_BIT)) {
+            const uint32_t call = node & ~(ZO_CALL_BIT | ZO_WRITE_BIT);
+            items[i] = (zr_item){g->calls[call].number, 0, node & ZO_CALL_BIT ? ZR_I_CALL : ZR_I_WRITE};
+        } else {
+            const zo_point p = zo_graph_point(g, node);
+            items[i] = (zr_item){p.call, p.execution, ZR_I_COMMAND};
+        }
+    }
+    return items;
+}
+
+uint32_t zo_graph_carrier(const zo_graph *g, uint64_t n)
+{
+    for (uint32_t i = 0; i < g->n_chains; i++)
+        if (g->chains[i].device && --n == 0)
+            return i;
+    return ZO_NONE;
+}
+
+size_t zo_graph_commands(const zo_graph *g, uint64_t number, uint32_t execution, uint32_t *out, size_t room)
+{
+    const uint32_t call = zo_graph_node(g, (zo_point){number, 0}), one = zo_graph_node(g, (zo_point){number, execution});
+    if (one != ZO_NONE && room > 0)
+        return out[0] = one, 1;
+    const zo_call *const c = call == ZO_NONE ? NULL : &g->calls[call & ~ZO_CALL_BIT];
+    size_t n = 0;
+    for (uint32_t i = 0; c != NULL && i < c->n && n < room; i++)
+        out[n++] = c->first + i;
+    return n;
+}
+
+bool zo_graph_needs(zo_graph *g, uint32_t first, uint32_t second, char *why, size_t size)
+{
+    const zo_edge edge = {first, second};
+    uint32_t *line, stuck;
+    if (zo_schedule(g, ZO_P_EARLY, 0, NULL, &edge, 1, &line, &stuck) > 0) {
+        free(line);
+        return false;
+    }
+    const zo_point a = zo_graph_point(g, first), b = zo_graph_point(g, second);
+    snprintf(why, size, "#%llu waits for the end of #%llu%s", (unsigned long long)a.call, (unsigned long long)b.call,
+             b.execution ? "" : ", which comes first");
+    if (stuck != ZO_NONE && stuck != first) {
+        const size_t n = strlen(why);
+        const zo_point s = zo_graph_point(g, stuck);
+        snprintf(why + n, size - n, " by way of #%llu", (unsigned long long)s.call);
+    }
+    return true;
 }

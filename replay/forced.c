@@ -1,372 +1,280 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A replay in a given order, by Level Zero's own means. Each execution of each command has a carrier: a list of its own, recorded
- * where the program appended the command, submitted where the program submitted it, to a queue of its own:
+ * A replay in a given order, by Level Zero's own means. Each execution of each command has a carrier (carriers.c), recorded where the
+ * program appended the command, since arguments are taken then, and submitted behind a closed gate where the program submitted it. The
+ * program's own lists stay empty. Its Execute carries a list that waits for the `done` of all that it would have submitted, so that
+ * fences and queue waits mean what they did.
  *
- *     [wait for the gate] [the command, with the waits and the signal it was recorded with] [barrier that signals `done`]
- *
- * The host opens a gate when the command's turn has come and waits until it has ended. The program's own list stays empty; its
- * Execute carries a list that waits for the `done` of all it would have submitted, so that fences and queue waits mean what they did.
+ * Executions are counted in the recorded order of the calls, whatever the order in which they are made here.
  */
-#include "internal.h"
+#include "forced.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "l0_api.h"
 
-#define EVENTS_OF_POOL 256u
-#define SOFT_LIMIT_NS 20000000ull /* eager: it ends inside the signal of its gate, or something else has to come first */
+#define SOFT_LIMIT_NS   20000000ull /* eager: a command ends inside the signal of its gate, or something else has to come first */
+#define WAITS_OF_A_LIST 1024u
 
-enum state { RECORDED, SUBMITTED, OPENED, ENDED, LOST };
+typedef struct submit { /* one command of an execute */
+    size_t call;
+    uint32_t execution;
+} submit;
 
-typedef struct place { /* where a command goes */
-    uint64_t context, device;
-    uint32_t ordinal, index, flags, priority;
-    bool in_order, synchronous, known;
-} place;
-
-typedef struct carrier {
-    size_t call; /* append */
-    uint32_t execution, list, queue; /* objects: the program's list; the queue or immediate list that it was submitted to */
-    uint64_t handle, gate, done, on;  /* on: queue of its own */
-    place where;
-    uint8_t state;
-} carrier;
-
-typedef struct book { /* a list, by object */
-    place where;
-    size_t *commands; /* append calls, indices */
+typedef struct book { /* a regular list while the executions are counted */
+    size_t *commands;
     size_t n, room;
 } book;
 
-typedef struct spare {
-    place where;
-    uint64_t queue;
-} spare;
-
 struct zr_forced {
-    book *books;
-    uint32_t *executions; /* by call: how often the command it appends is submitted */
-    uint32_t *submitted;  /* by call: how often it was so far */
-    size_t *first;        /* by call: index of its first carrier + 1; they stand one behind the other */
-    uint8_t *written;     /* by call */
-    carrier *carriers;
-    size_t n_carriers, room_carriers;
-    spare *spares;
-    size_t n_spares, room_spares;
-    uint64_t pool, pool_context;
-    uint32_t pool_used;
-    uint64_t device;
+    zr_carriers carriers;
+    zr_where *places;     /* by object */
+    uint32_t *executions; /* by call: how often the command that it appends is submitted */
+    size_t *first;        /* by call: its first carrier + 1; they stand one behind the other */
+    submit *submits;      /* of all executes, one behind the other */
+    size_t n_submits, room_submits;
+    size_t *submits_at;   /* by call: index of its first */
+    uint8_t *written;     /* by call: an item of its own says when */
+    uint8_t *named;       /* by call */
 };
 
-static uint64_t now_ns(void)
+/* -------------------------------------------------------------------------------------------------------------- plan */
+
+static uint64_t count_of(const zr_call *call, const zt_field *array)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return array != NULL && array->count.op == ZT_X_FIELD ? (uint32_t)call->words[call->func->params[array->count.a].offset] : 0;
 }
 
-static int64_t ask(zr_run *run, const char *name, const uint64_t *words)
-{
-    __atomic_add_fetch(&run->report->injected, 1, __ATOMIC_RELAXED);
-    return zr_call_by_name(run, name, words);
-}
-#define ASK(run, name, ...) ask(run, name, (const uint64_t[]){__VA_ARGS__})
-#define REF(x) ((uint64_t)(uintptr_t)&(x))
-
-/* ------------------------------------------------------------------------------------------------------------- plan */
-
-/* Objects that an execute names, in order. @return how many were written. */
-static size_t lists_of(const zr_call *call, uint32_t *out, size_t room)
+/* The n-th list that an execute names. @return false behind the last. */
+static bool next_list(const zr_call *call, uint32_t *fix, uint32_t *list)
 {
     const zt_field *const lists = zt_param_by_role(call->func, ZT_R_LISTS);
-    const uint64_t first = lists ? call->words[lists->offset] : 0;
-    const uint64_t n = lists && lists->count.op == ZT_X_FIELD ? (uint32_t)call->words[call->func->params[lists->count.a].offset] : 0;
-    size_t found = 0;
-    for (uint32_t i = 0; i < call->n_fixes && found < room; i++) {
-        const uint64_t where = (uint64_t)(uintptr_t)call->fixes[i].where;
-        if (call->fixes[i].kind == ZR_FIX_OBJECT && where >= first && where < first + n * 8)
-            out[found++] = call->fixes[i].index;
+    const uint64_t first = lists ? call->words[lists->offset] : 0, n = count_of(call, lists);
+    for (; *fix < call->n_fixes; (*fix)++) {
+        const uint64_t where = (uint64_t)(uintptr_t)call->fixes[*fix].where;
+        if (call->fixes[*fix].kind == ZR_FIX_OBJECT && where >= first && where < first + n * 8) {
+            *list = call->fixes[(*fix)++].index;
+            return true;
+        }
     }
-    return found;
+    return false;
 }
 
-#define LISTS_MAX 4096
-
-static void keep(zr_run *run, uint32_t list, size_t call)
+static bool plan_execute(zr_run *run, const book *books, size_t index)
 {
-    book *const b = &run->forced->books[list];
-    if (zr_grow((void **)&b->commands, b->n, &b->room, sizeof(*b->commands)))
-        b->commands[b->n++] = call;
+    const zr_call *const call = &run->plan->calls[index];
+    struct zr_forced *const f = run->forced;
+    for (uint32_t fix = 0, list; next_list(call, &fix, &list);)
+        for (size_t i = 0; i < books[list].n; i++) {
+            const size_t command = books[list].commands[i];
+            if (!zr_grow((void **)&f->submits, f->n_submits, &f->room_submits, sizeof(*f->submits)))
+                return false;
+            f->submits[f->n_submits++] = (submit){command, ++f->executions[command]};
+        }
+    return true;
 }
 
-static void count_executions(zr_run *run)
+/* Which commands each execute submits, and in which of their executions. */
+static bool plan_submits(zr_run *run)
 {
     const zr_plan *const plan = run->plan;
     struct zr_forced *const f = run->forced;
-    uint32_t *const lists = malloc(LISTS_MAX * sizeof(*lists));
-    for (size_t i = 0; lists != NULL && i < plan->n_calls; i++) {
+    book *const books = calloc(plan->objects.n_objects + 1, sizeof(*books));
+    bool ok = books != NULL;
+    for (size_t i = 0; ok && i < plan->n_calls; i++) {
         const zr_call *const call = &plan->calls[i];
         const int kind = call->func->kind;
+        f->submits_at[i] = f->n_submits;
         if ((call->flags & (ZR_SKIP | ZR_FAILED)) || call->id == ZR_NONE)
             continue;
         if (kind == ZT_K_APPEND) {
             const uint32_t list = zr_object_of_role(call, ZT_R_LIST);
-            if (list != ZR_NONE && plan->objects.objects[list].immediate)
+            if (list == ZR_NONE)
+                continue;
+            book *const b = &books[list];
+            if (plan->objects.objects[list].immediate)
                 f->executions[i] = 1;
-            else if (list != ZR_NONE)
-                keep(run, list, i);
+            else if ((ok = zr_grow((void **)&b->commands, b->n, &b->room, sizeof(*b->commands))))
+                b->commands[b->n++] = i;
         } else if (kind == ZT_K_RESET && call->self != ZR_NONE) {
-            f->books[call->self].n = 0;
+            books[call->self].n = 0;
         } else if (kind == ZT_K_EXECUTE) {
-            const size_t n = lists_of(call, lists, LISTS_MAX);
-            for (size_t k = 0; k < n; k++)
-                for (size_t c = 0; c < f->books[lists[k]].n; c++)
-                    f->executions[f->books[lists[k]].commands[c]]++;
+            ok = plan_execute(run, books, i);
         }
     }
-    for (size_t i = 0; i < plan->objects.n_objects; i++)
-        f->books[i].n = 0;
-    free(lists);
-}
-
-/* --------------------------------------------------------------------------------------------------------- carriers */
-
-static uint64_t new_event(zr_run *run, uint64_t context)
-{
-    struct zr_forced *const f = run->forced;
-    uint64_t event = 0;
-    if (f->pool == 0 || f->pool_context != context || f->pool_used == EVENTS_OF_POOL) {
-        const ze_event_pool_desc_t desc = {
-            .stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE, .count = EVENTS_OF_POOL};
-        f->pool = f->pool_used = 0;
-        f->pool_context = context;
-        if (ASK(run, "zeEventPoolCreate", context, REF(desc), 0, 0, REF(f->pool)) != 0)
-            return 0;
-    }
-    const ze_event_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC, .index = f->pool_used++,
-                                  .signal = ZE_EVENT_SCOPE_FLAG_HOST, .wait = ZE_EVENT_SCOPE_FLAG_HOST};
-    return ASK(run, "zeEventCreate", f->pool, REF(desc), REF(event)) == 0 ? event : 0;
-}
-
-static uint64_t new_list(zr_run *run, const place *where)
-{
-    uint64_t list = 0;
-    const ze_command_list_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, .commandQueueGroupOrdinal = where->ordinal,
-                                         .flags = where->in_order ? ZE_COMMAND_LIST_FLAG_IN_ORDER : 0};
-    return ASK(run, "zeCommandListCreate", where->context, where->device, REF(desc), REF(list)) == 0 ? list : 0;
-}
-
-/* @return what the recorded append gave. */
-static int64_t record_carrier(zr_run *run, size_t index, const zr_call *call, uint32_t list, uint32_t execution, const place *where,
-                              void *fn, const uint64_t *words)
-{
-    struct zr_forced *const f = run->forced;
-    carrier c = {.call = index, .execution = execution, .list = list, .queue = ZR_NONE, .where = *where,
-                 .handle = new_list(run, where), .gate = new_event(run, where->context), .done = new_event(run, where->context)};
-    uint64_t own[64];
-    const zt_field *const at = zt_param_by_role(call->func, ZT_R_LIST);
-    int64_t result = 0x78000003;
-    if (c.handle == 0 || c.gate == 0 || c.done == 0 || at == NULL || call->func->n_words > 64) {
-        zr_stop(run, ZR_CANNOT, "call #%llu %s cannot be given a list of its own on this driver", (unsigned long long)call->number,
-                call->func->name);
-        return result;
-    }
-    memcpy(own, words, call->func->n_words * 8u);
-    own[at->offset] = c.handle;
-    ASK(run, "zeCommandListAppendWaitOnEvents", c.handle, 1, REF(c.gate));
-    result = zr_thunks[call->id](fn, own);
-    ASK(run, "zeCommandListAppendBarrier", c.handle, c.done, 0, 0);
-    ASK(run, "zeCommandListClose", c.handle);
-    if (zr_grow((void **)&f->carriers, f->n_carriers, &f->room_carriers, sizeof(*f->carriers))) {
-        if (execution == 1)
-            f->first[index] = f->n_carriers + 1;
-        f->carriers[f->n_carriers++] = c;
-    }
-    return result;
-}
-
-static carrier *carrier_of(struct zr_forced *f, size_t call, uint32_t execution)
-{
-    const size_t at = f->first[call] ? f->first[call] - 1 + execution - 1 : SIZE_MAX;
-    return execution > 0 && at < f->n_carriers && f->carriers[at].call == call && f->carriers[at].execution == execution
-               ? &f->carriers[at]
-               : NULL;
-}
-
-static bool same_place(const place *a, const place *b)
-{
-    return a->context == b->context && a->device == b->device && a->ordinal == b->ordinal && a->index == b->index &&
-           a->flags == b->flags && a->priority == b->priority;
-}
-
-static int64_t submit(zr_run *run, carrier *c, uint32_t queue, const place *where)
-{
-    struct zr_forced *const f = run->forced;
-    c->queue = queue;
-    c->where.index = where->index;
-    c->where.flags = where->flags;
-    c->where.priority = where->priority;
-    c->where.ordinal = where->ordinal;
-    for (size_t i = 0; i < f->n_spares && c->on == 0; i++) {
-        if (!same_place(&f->spares[i].where, &c->where))
-            continue;
-        c->on = f->spares[i].queue;
-        f->spares[i] = f->spares[--f->n_spares];
-    }
-    const ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .ordinal = where->ordinal,
-                                          .index = where->index, .flags = where->flags,
-                                          .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS,
-                                          .priority = (ze_command_queue_priority_t)where->priority};
-    int64_t result = 0;
-    if (c->on == 0)
-        result = ASK(run, "zeCommandQueueCreate", where->context, where->device, REF(desc), REF(c->on));
-    if (result == 0)
-        result = ASK(run, "zeCommandQueueExecuteCommandLists", c->on, 1, REF(c->handle), 0);
-    c->state = result == 0 ? SUBMITTED : LOST;
-    return result;
-}
-
-/* Its turn has come. */
-static void open_gate(zr_run *run, carrier *c)
-{
-    struct zr_forced *const f = run->forced;
-    if (c->state != SUBMITTED)
-        return;
-    c->state = OPENED;
-    atomic_fetch_add(&run->shared->progress, 1);
-    ASK(run, "zeEventHostSignal", c->gate);
-    const uint64_t begin = now_ns(), most = run->options->gate_ns ? run->options->gate_ns : 2000000000u;
-    const uint64_t limit = run->target.soft && most > SOFT_LIMIT_NS ? SOFT_LIMIT_NS : most;
-    for (;;) {
-        if (ASK(run, "zeEventQueryStatus", c->done) == 0) {
-            c->state = ENDED;
-            const spare s = {c->where, c->on};
-            if (zr_grow((void **)&f->spares, f->n_spares, &f->room_spares, sizeof(*f->spares)))
-                f->spares[f->n_spares++] = s;
-            return;
-        }
-        if (ASK(run, "zeDeviceGetStatus", c->where.device) != 0) {
-            c->state = LOST;
-            return;
-        }
-        if (now_ns() - begin > limit)
-            break;
-        nanosleep(&(struct timespec){0, 100000}, NULL);
-    }
-    if (run->report->stuck++ == 0)
-        run->report->first_stuck = run->plan->calls[c->call].number;
+    f->submits_at[plan->n_calls] = f->n_submits;
+    for (size_t i = 0; books != NULL && i < plan->objects.n_objects; i++)
+        free(books[i].commands);
+    free(books);
+    return ok;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- calls */
 
+static zr_carrier *carrier_of(struct zr_forced *f, size_t call, uint32_t execution)
+{
+    zr_carriers *const c = &f->carriers;
+    const size_t at = f->first[call] != 0 && execution > 0 ? f->first[call] - 1 + (execution - 1) : SIZE_MAX;
+    return at < c->n && c->all[at].call == call && c->all[at].execution == execution ? &c->all[at] : NULL;
+}
+
 static void learn_place(zr_run *run, const zr_call *call, const uint64_t *words)
 {
-    const zt_field *const desc = zt_param_by_role(call->func, ZT_R_DESC);
-    const zt_field *const context = zt_param_by_role(call->func, ZT_R_CONTEXT), *const device = zt_param_by_role(call->func, ZT_R_DEVICE);
+    const zt_field *const desc = zt_param_by_role(call->func, ZT_R_DESC), *const context = zt_param_by_role(call->func, ZT_R_CONTEXT),
+                   *const device = zt_param_by_role(call->func, ZT_R_DEVICE);
     if (call->n_outs == 0 || call->outs[0].kind != ZR_OUT_OBJECT || desc == NULL || context == NULL || device == NULL ||
         words[desc->offset] == 0)
         return;
-    place w = {.context = words[context->offset], .device = words[device->offset], .known = true};
+    zr_where w = {.context = words[context->offset], .device = words[device->offset], .known = true};
     const void *const at = (const void *)(uintptr_t)words[desc->offset];
     if (strcmp(zt_types[desc->type].name, "ze_command_list_desc_t") == 0) {
         const ze_command_list_desc_t *const d = at;
+        w.next = d->pNext;
         w.ordinal = d->commandQueueGroupOrdinal;
-        w.in_order = d->flags & ZE_COMMAND_LIST_FLAG_IN_ORDER;
+        w.flags = d->flags;
     } else if (strcmp(zt_types[desc->type].name, "ze_command_queue_desc_t") == 0) {
         const ze_command_queue_desc_t *const d = at;
+        w.of_queue = true;
+        w.next = d->pNext;
         w.ordinal = d->ordinal;
         w.index = d->index;
-        w.flags = d->flags & ~(uint32_t)ZE_COMMAND_QUEUE_FLAG_IN_ORDER;
-        w.in_order = d->flags & ZE_COMMAND_QUEUE_FLAG_IN_ORDER;
+        w.flags = d->flags;
         w.synchronous = d->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS;
         w.priority = (uint32_t)d->priority;
     } else {
         return;
     }
-    run->forced->books[call->outs[0].index].where = w;
+    run->forced->places[call->outs[0].index] = w;
 }
 
-static int64_t append(zr_run *run, const zr_call *call, void *fn, const uint64_t *words)
+/* What a refused submit is called by an append to an immediate list. */
+static int64_t as_append(int64_t result)
+{
+    return result == ZE_RESULT_ERROR_UNKNOWN ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY : result;
+}
+
+static int64_t append(zr_run *run, const zr_call *call, void *fn, uint64_t *words)
 {
     struct zr_forced *const f = run->forced;
     const size_t index = (size_t)(call - run->plan->calls);
     const uint32_t list = zr_object_of_role(call, ZT_R_LIST);
-    if (list == ZR_NONE || !f->books[list].where.known || f->executions[index] == 0 || call->result != 0)
-        return zr_thunks[call->id](fn, words); /* it goes nowhere: to the program's own list */
+    if (list == ZR_NONE || !f->places[list].known || f->executions[index] == 0)
+        return zr_thunks[call->id](fn, words); /* never submitted, or refused: the program's own list will do */
+    const zr_where *const where = &f->places[list];
+    const unsigned list_word = zt_param_by_role(call->func, ZT_R_LIST)->offset;
     int64_t result = 0;
+    f->first[index] = f->carriers.n + 1;
     for (uint32_t k = 1; k <= f->executions[index] && result == 0 && !atomic_load(&run->stop); k++)
-        result = record_carrier(run, index, call, list, k, &f->books[list].where, fn, words);
-    if (!run->plan->objects.objects[list].immediate) {
-        keep(run, list, index);
+        result = zr_carrier_add(run, &f->carriers, call, k, list, where, call->func->name, words, call->func->n_words, list_word);
+    zr_carrier *const carrier = carrier_of(f, index, 1);
+    if (result != 0 || !run->plan->objects.objects[list].immediate || carrier == NULL)
         return result;
+    return as_append(zr_carrier_submit(run, &f->carriers, carrier, list, where));
+}
+
+/* The waits and the signal that an execute on an immediate list has of its own: executions 1 and 2 of that call. */
+static void add_own_parts(zr_run *run, const zr_call *call, const uint64_t *words, uint32_t list, const zr_where *where)
+{
+    struct zr_forced *const f = run->forced;
+    const zt_field *const waits = zt_param_by_role(call->func, ZT_R_WAITS), *const signal = zt_param_by_role(call->func, ZT_R_SIGNAL);
+    const uint64_t n = count_of(call, waits), event = signal ? words[signal->offset] : 0;
+    if (n == 0 && event == 0)
+        return;
+    uint64_t wait[3] = {0, n, n ? words[waits->offset] : 0}, after[4] = {0, event, 0, 0};
+    f->first[call - run->plan->calls] = f->carriers.n + 1;
+    /* a part that the call does not have is a command that does nothing, and is not submitted */
+    zr_carrier_add(run, &f->carriers, call, 1, list, where, n ? "zeCommandListAppendWaitOnEvents" : "zeCommandListAppendBarrier",
+                   n ? wait : (uint64_t[4]){0}, n ? 3 : 4, 0);
+    if (event != 0)
+        zr_carrier_add(run, &f->carriers, call, 2, list, where, "zeCommandListAppendBarrier", after, 4, 0);
+}
+
+typedef struct epilogue {
+    zr_run *run;
+    const zr_where *where;
+    uint64_t list;
+    uint32_t n;
+    int64_t result; /* first submit that was refused */
+    uint64_t dones[WAITS_OF_A_LIST];
+} epilogue;
+
+static void flush(epilogue *e)
+{
+    if (e->n == 0)
+        return;
+    if (e->list == 0)
+        e->list = zr_new_list(e->run, &(zr_where){.context = e->where->context, .device = e->where->device,
+                                                  .ordinal = e->where->ordinal, .of_queue = true,
+                                                  .flags = e->where->flags & ~(uint32_t)ZE_COMMAND_QUEUE_FLAG_IN_ORDER});
+    ZR_ASK(e->run, "zeCommandListAppendWaitOnEvents", e->list, e->n, (uint64_t)(uintptr_t)e->dones);
+    e->n = 0;
+}
+
+static void submit_one(epilogue *e, zr_carrier *carrier, uint32_t on)
+{
+    if (carrier == NULL)
+        return;
+    const int64_t result = zr_carrier_submit(e->run, &e->run->forced->carriers, carrier, on, e->where);
+    if (result != 0) {
+        e->result = e->result ? e->result : result;
+        return;
     }
-    carrier *const c = carrier_of(f, index, 1);
-    f->submitted[index] = 1;
-    if (result == 0 && c != NULL)
-        result = submit(run, c, list, &f->books[list].where);
-    return result == 0x7ffffffe ? 0x70000003 : result; /* what a submit says as UNKNOWN an immediate append says as OUT_OF_DEVICE_MEMORY */
+    e->dones[e->n++] = carrier->done;
+    if (e->n == WAITS_OF_A_LIST)
+        flush(e);
 }
 
 static int64_t execute(zr_run *run, const zr_call *call, void *fn, uint64_t *words)
 {
     struct zr_forced *const f = run->forced;
+    const size_t index = (size_t)(call - run->plan->calls);
     const zt_field *const lists = zt_param_by_role(call->func, ZT_R_LISTS);
-    const uint32_t queue = zr_object_of_role(call, ZT_R_QUEUE);
-    uint32_t found[256];
-    const size_t n = lists_of(call, found, 256);
-    if (queue == ZR_NONE || !f->books[queue].where.known || lists->count.op != ZT_X_FIELD) {
-        zr_stop(run, ZR_CANNOT, "call #%llu %s cannot be taken apart into its commands yet", (unsigned long long)call->number,
-                call->func->name);
+    const uint32_t queue = zr_object_of_role(call, ZT_R_QUEUE), list = zr_object_of_role(call, ZT_R_LIST);
+    const uint32_t on = queue != ZR_NONE ? queue : list;
+    if (call->flags & ZR_FAILED)
+        return zr_thunks[call->id](fn, words);
+    bool known = on != ZR_NONE && f->places[on].known && lists != NULL && lists->count.op == ZT_X_FIELD;
+    for (uint32_t fix = 0, each; known && next_list(call, &fix, &each);)
+        known = f->places[each].known;
+    if (!known) {
+        zr_stop(run, ZR_CANNOT, "call #%llu %s cannot be taken apart into its commands: where they go is not known",
+                (unsigned long long)call->number, call->func->name);
         return 0;
     }
-    const place *const where = &f->books[queue].where;
-    uint64_t dones[1024];
-    uint32_t n_dones = 0;
-    uint64_t epilogue = new_list(run, &(place){.context = where->context, .device = where->device, .ordinal = where->ordinal});
-    for (size_t i = 0; i < n; i++) {
-        const book *const b = &f->books[found[i]];
-        for (size_t k = 0; k < b->n; k++) {
-            carrier *const c = carrier_of(f, b->commands[k], ++f->submitted[b->commands[k]]);
-            if (c == NULL || submit(run, c, queue, where) != 0)
-                continue;
-            dones[n_dones++] = c->done;
-            if (n_dones == 1024 && !where->synchronous) {
-                ASK(run, "zeCommandListAppendWaitOnEvents", epilogue, n_dones, (uint64_t)(uintptr_t)dones);
-                n_dones = 0;
-            }
-            n_dones &= 1023;
+    epilogue *const e = calloc(1, sizeof(*e));
+    if (e == NULL) {
+        zr_stop(run, ZR_CANNOT, "not enough memory for call #%llu", (unsigned long long)call->number);
+        return 0;
+    }
+    e->run = run;
+    e->where = &f->places[on];
+    const bool immediate = queue == ZR_NONE;
+    if (immediate) {
+        const zt_field *const waits = zt_param_by_role(call->func, ZT_R_WAITS);
+        add_own_parts(run, call, words, list, e->where);
+        if (count_of(call, waits) > 0)
+            submit_one(e, carrier_of(f, index, 1), on);
+    }
+    for (size_t i = f->submits_at[index]; i < f->submits_at[index + 1]; i++)
+        submit_one(e, carrier_of(f, f->submits[i].call, f->submits[i].execution), on);
+    if (immediate)
+        submit_one(e, carrier_of(f, index, 2), on);
+    int64_t result = immediate ? as_append(e->result) : e->result;
+    if (!immediate) {
+        if (!e->where->synchronous)
+            flush(e);
+        if (e->list != 0) {
+            ZR_ASK(run, "zeCommandListClose", e->list);
+            words[call->func->params[lists->count.a].offset] = 1;
+            words[lists->offset] = ZR_REF(e->list);
         }
+        const int64_t own = zr_thunks[call->id](fn, words);
+        result = own != 0 ? own : result;
     }
-    if (n_dones > 0 && !where->synchronous)
-        ASK(run, "zeCommandListAppendWaitOnEvents", epilogue, n_dones, (uint64_t)(uintptr_t)dones);
-    ASK(run, "zeCommandListClose", epilogue);
-    words[call->func->params[lists->count.a].offset] = 1;
-    words[lists->offset] = REF(epilogue);
-    return zr_thunks[call->id](fn, words);
-}
-
-/* What happens to a list or queue happens to those that stand for it in flight. */
-static void pass_on(zr_run *run, const zr_call *call)
-{
-    struct zr_forced *const f = run->forced;
-    const zr_object *const o = &run->plan->objects.objects[call->self];
-    const char *const kind = zt_types[o->type].object;
-    const bool is_queue = kind && (strcmp(kind, "queue") == 0 || o->immediate);
-    for (size_t i = 0; i < f->n_carriers; i++) {
-        carrier *const c = &f->carriers[i];
-        if (c->state != SUBMITTED && c->state != OPENED)
-            continue;
-        if (is_queue && c->queue == call->self && call->func->kind == ZT_K_DESTROY)
-            ASK(run, "zeCommandQueueDestroy", c->on);
-        else if (!is_queue && c->list == call->self)
-            ASK(run, call->func->kind == ZT_K_RESET ? "zeCommandListReset" : "zeCommandListDestroy", c->handle);
-    }
-    if (!is_queue)
-        f->books[call->self].n = 0;
+    free(e);
+    return result;
 }
 
 int64_t zr_forced_call(zr_run *run, const zr_call *call, void *fn, uint64_t *words)
@@ -376,9 +284,8 @@ int64_t zr_forced_call(zr_run *run, const zr_call *call, void *fn, uint64_t *wor
         return append(run, call, fn, words);
     if (kind == ZT_K_EXECUTE)
         return execute(run, call, fn, words);
-    const bool about_list = call->self != ZR_NONE && (kind == ZT_K_RESET || kind == ZT_K_DESTROY);
-    if (about_list && (run->forced->books[call->self].where.known))
-        pass_on(run, call);
+    if ((kind == ZT_K_RESET || kind == ZT_K_DESTROY) && call->self != ZR_NONE && !(call->flags & ZR_FAILED))
+        zr_carriers_gone(run, &run->forced->carriers, call->self, kind == ZT_K_RESET);
     const int64_t result = zr_thunks[call->id](fn, words);
     if (kind == ZT_K_CREATE && result == 0)
         learn_place(run, call, words);
@@ -389,6 +296,8 @@ bool zr_forced_written(const zr_run *run, const zr_call *call)
 {
     return run->forced != NULL && run->forced->written[call - run->plan->calls];
 }
+
+/* ------------------------------------------------------------------------------------------------------------- items */
 
 static size_t find_call(const zr_plan *plan, uint64_t number)
 {
@@ -403,40 +312,100 @@ static size_t find_call(const zr_plan *plan, uint64_t number)
     return low < plan->n_calls && plan->calls[low].number == number ? low : SIZE_MAX;
 }
 
+static bool look_through(zr_run *run)
+{
+    const zr_options *const o = run->options;
+    struct zr_forced *const f = run->forced;
+    for (size_t i = 0; i < o->n_items; i++) {
+        const size_t index = find_call(run->plan, o->items[i].call);
+        if (index == SIZE_MAX) {
+            zr_stop(run, ZR_CANNOT, "the order names call #%llu, which the trace does not hold", (unsigned long long)o->items[i].call);
+            return false;
+        }
+        f->written[index] |= o->items[i].kind == ZR_I_WRITE;
+        f->named[index] |= o->items[i].kind == ZR_I_CALL;
+    }
+    for (size_t i = 0; i < run->plan->n_calls; i++)
+        run->report->not_made += !f->named[i];
+    return true;
+}
+
+static uint64_t limit_of(const zr_run *run)
+{
+    const uint64_t most = run->options->gate_ns ? run->options->gate_ns : 2000000000u;
+    const char *const schedule = run->target.soft ? getenv("ZE_SOFT_SCHEDULE") : NULL;
+    return schedule && strcmp(schedule, "eager") == 0 && most > SOFT_LIMIT_NS ? SOFT_LIMIT_NS : most;
+}
+
 void zr_run_forced(zr_run *run, void (*make)(zr_run *run, const zr_call *call))
 {
     const zr_plan *const plan = run->plan;
-    struct zr_forced f = {.books = calloc(plan->objects.n_objects + 1, sizeof(book)),
-                          .executions = calloc(plan->n_calls + 1, sizeof(uint32_t)),
-                          .submitted = calloc(plan->n_calls + 1, sizeof(uint32_t)),
-                          .first = calloc(plan->n_calls + 1, sizeof(size_t)),
-                          .written = calloc(plan->n_calls + 1, 1)};
-    if (f.books == NULL || f.executions == NULL || f.submitted == NULL || f.first == NULL || f.written == NULL) {
-        zr_stop(run, ZR_CANNOT, "not enough memory for a replay in a given order");
-        return; /* the child ends, and its memory with it */
+    struct zr_forced *const f = calloc(1, sizeof(*f));
+    run->forced = f;
+    if (f != NULL) {
+        f->places = calloc(plan->objects.n_objects + 1, sizeof(*f->places));
+        f->executions = calloc(plan->n_calls + 1, sizeof(*f->executions));
+        f->first = calloc(plan->n_calls + 1, sizeof(*f->first));
+        f->submits_at = calloc(plan->n_calls + 1, sizeof(*f->submits_at));
+        f->written = calloc(plan->n_calls + 1, 1);
+        f->named = calloc(plan->n_calls + 1, 1);
     }
-    run->forced = &f;
-    count_executions(run);
+    if (f == NULL || !f->places || !f->executions || !f->first || !f->submits_at || !f->written || !f->named || !plan_submits(run)) {
+        zr_stop(run, ZR_CANNOT, "not enough memory for a replay in a given order");
+        return;
+    }
+    f->carriers.limit_ns = limit_of(run);
+    if (!look_through(run))
+        return;
     for (size_t i = 0; i < run->options->n_items && !atomic_load(&run->stop); i++) {
         const zr_item *const item = &run->options->items[i];
         const size_t index = find_call(plan, item->call);
-        if (index == SIZE_MAX)
-            continue;
-        if (item->kind == ZR_I_CALL) {
+        zr_carrier *const carrier = item->kind == ZR_I_COMMAND ? carrier_of(f, index, item->execution) : NULL;
+        if (item->kind == ZR_I_CALL)
             make(run, &plan->calls[index]);
-        } else if (item->kind == ZR_I_WRITE) {
+        else if (item->kind == ZR_I_WRITE)
             zr_write_contents(run, &plan->calls[index]);
-            f.written[index] = 1;
-        } else {
-            carrier *const c = carrier_of(&f, index, item->execution);
-            if (c != NULL)
-                open_gate(run, c);
+        else if (carrier != NULL)
+            zr_carrier_open(run, &f->carriers, carrier);
+    }
+}
+
+static uint64_t plan_number(const zr_run *run, const zr_carrier *carrier)
+{
+    return run->plan->calls[carrier->call].number;
+}
+
+void zr_forced_finish(zr_run *run)
+{
+    struct zr_forced *const f = run->forced;
+    zr_report *const report = run->report;
+    uint64_t first = UINT64_MAX;
+    if (f == NULL)
+        return;
+    for (size_t i = 0; i < f->carriers.n && !atomic_load(&run->stop); i++) {
+        if (f->carriers.all[i].state != ZR_SUBMITTED)
+            continue;
+        zr_carrier_open(run, &f->carriers, &f->carriers.all[i]);
+        report->never_ran += f->carriers.all[i].state != ZR_OPENED; /* the others are counted below */
+        if (first == UINT64_MAX) {
+            first = f->carriers.all[i].opened;
+            report->first_stuck = plan_number(run, &f->carriers.all[i]);
         }
     }
-    for (size_t i = 0; i < f.n_carriers && !atomic_load(&run->stop); i++)
-        open_gate(run, &f.carriers[i]);
-    for (size_t i = 0; i < f.n_carriers && !run->report->lost && !atomic_load(&run->stop); i++)
-        if (i == 0 || f.carriers[i].where.device != f.carriers[i - 1].where.device)
-            run->report->lost = ASK(run, "zeDeviceGetStatus", f.carriers[i].where.device) == 0x70000001;
-    run->forced = NULL;
+    for (size_t i = 0; i < f->carriers.n; i++) {
+        zr_carrier *const carrier = &f->carriers.all[i];
+        if (carrier->state != ZR_OPENED || zr_carrier_ended(run, carrier))
+            continue;
+        report->stuck++;
+        report->never_ran++;
+        if (carrier->opened < first) {
+            first = carrier->opened;
+            report->first_stuck = plan_number(run, carrier);
+        }
+    }
+    for (size_t i = 0; i < f->carriers.n && !report->lost && !atomic_load(&run->stop); i++) {
+        const uint64_t device = f->carriers.all[i].at.device;
+        if (i == 0 || device != f->carriers.all[i - 1].at.device)
+            report->lost = zr_call_by_name(run, "zeDeviceGetStatus", (const uint64_t[]){device}) == 0x70000001;
+    }
 }

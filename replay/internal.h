@@ -36,7 +36,7 @@ typedef struct zr_object {
     uint8_t dead;
     uint8_t immediate; /* list */
     uint32_t generation;
-    uint64_t created; /* call number */
+    uint64_t created, destroyed; /* call numbers */
 } zr_object;
 
 typedef struct zr_mem {
@@ -257,8 +257,13 @@ typedef struct zr_run {
 
 /* Loads the driver and makes the calls, in the child. */
 void zr_run_plan(zr_run *run);
+/* inject.c: what options->points say for the call. */
+void zr_inject(zr_run *run, const zr_call *call, bool after);
+int64_t zr_sync_object(zr_run *run, uint32_t index, uint64_t timeout);
 /* forced.c: makes options->items. */
 void zr_run_forced(zr_run *run, void (*make)(zr_run *run, const zr_call *call));
+/* Lets run what was submitted and not named, and counts what never ended. */
+void zr_forced_finish(zr_run *run);
 /* The call itself, with commands put on carriers. */
 int64_t zr_forced_call(zr_run *run, const zr_call *call, void *fn, uint64_t *words);
 /* Whether the host's writes of that call have been made already. */

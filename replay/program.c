@@ -347,8 +347,10 @@ static void note_roles(builder *b)
             const uint32_t index = zr_object_find(o, type->base, value);
             if (call->self == ZR_NONE)
                 call->self = index;
-            if (p->role == ZT_R_DESTROY && index != ZR_NONE && takes_effect)
+            if (p->role == ZT_R_DESTROY && index != ZR_NONE && takes_effect) {
                 o->objects[index].dead = 1;
+                o->objects[index].destroyed = call->number;
+            }
         }
         if (p->role == ZT_R_FREE && takes_effect) {
             const uint32_t index = zr_mem_find(o, value);

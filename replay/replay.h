@@ -26,15 +26,31 @@ enum zr_serialize { ZR_SERIALIZE_NONE, ZR_SERIALIZE_SUBMIT, ZR_SERIALIZE_LIST, Z
 
 /* A replay in an order that somebody else has worked out: host calls and commands one by one, on one thread. */
 enum zr_item_kind {
-    ZR_I_CALL,   /* the host call is made */
-    ZR_I_WRITE,  /* what the program had written to host memory by that call, ahead of the call itself */
-    ZR_I_COMMAND /* the command that the call appended runs, in its n-th execution: the replay waits, bounded, until it has ended */
+    ZR_I_CALL,   /* the host call is made; what the program had written before it is written just before, unless ZR_I_WRITE says when */
+    ZR_I_WRITE,  /* only what the program had written to host memory by that call: earlier or later than the call itself */
+    ZR_I_COMMAND /* the command that the call appended runs, in its n-th execution: its gate opens, and the replay waits, bounded,
+                    until it has ended or faulted. Of a call that executes lists on an immediate list: 1 its waits, 2 its signal */
 };
 typedef struct zr_item {
     uint64_t call;
     uint32_t execution; /* from 1 */
     uint8_t kind;
 } zr_item;
+
+/* What a replay does more than was recorded. */
+enum zr_point_kind { ZR_P_SYNC, ZR_P_DELAY, ZR_P_GATE, ZR_P_HOLD };
+typedef struct zr_point {
+    uint64_t call, other; /* gate, hold: `call` (a command, in its `execution`) comes behind `other` */
+    uint64_t ns;
+    uint32_t object;      /* sync: this one only, an index of the plan's */
+    uint32_t execution;
+    uint8_t kind;
+    bool after;
+} zr_point;
+typedef struct zr_points {
+    zr_point *list;
+    size_t n, room;
+} zr_points;
 
 /* All zero is the default but for `timeout_ns`, `device` and `soft_library`: see zr_options_default. Strings are
  * borrowed. */
@@ -54,6 +70,8 @@ typedef struct zr_options {
     uint64_t gate_ns;     /* how long a command may take once it may run; 0: 2 s */
     const zt_pair *environment; /* set behind the recorded knobs */
     uint32_t n_environment;
+    const zr_point *points; /* syncs and delays; gates and holds are the caller's to turn into items */
+    size_t n_points;
     bool dry_run;        /* chooses the driver, makes no call */
 } zr_options;
 void zr_options_default(zr_options *options);
@@ -81,6 +99,7 @@ typedef struct zr_report {
     uint64_t ns;          /* time from first to last call */
     zr_mismatch first;    /* if mismatches > 0 */
     uint64_t stuck, first_stuck; /* items: commands that did not end; append call of the first */
+    uint64_t never_ran;          /* items: submitted, and in the end still not over */
     bool lost;                   /* items: a device was lost when all had run */
     uint64_t error_call;         /* first call whose result is an error here, recorded or not; 0: none */
     char error_function[64], error_result[64];
@@ -105,6 +124,13 @@ int zr_plan_make(zr_plan **out, zt_trace *trace, zt_error *error);
 void zr_plan_free(zr_plan *plan);
 uint64_t zr_plan_calls(const zr_plan *plan);
 uint32_t zr_plan_threads(const zr_plan *plan);
+
+/*
+ * Adds what --inject's argument says. @return false with one sentence in `error` if it is none, or matches nothing.
+ * Free the points with zr_points_free.
+ */
+bool zr_inject_parse(const zr_plan *plan, const char *text, zr_points *points, char *error, size_t size);
+void zr_points_free(zr_points *points);
 
 /* Fills the report in every case; also returns its verdict. */
 int zr_replay(zr_plan *plan, const zr_options *options, zr_report *report);

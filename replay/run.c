@@ -218,12 +218,17 @@ static bool is_needless(const zr_call *call)
 
 static void note_error(zr_run *run, const zr_call *call, int64_t result)
 {
-    const bool is_result = strcmp(zt_types[call->func->return_type].name, "ze_result_t") == 0;
-    if (!is_result || result == 0 || result == ZR_NOT_READY || call->func->kind == ZT_K_GET || run->report->error_call != 0)
+    zr_report *const report = run->report;
+    if (result == 0 || result == ZR_NOT_READY || call->func->kind == ZT_K_GET || (call->flags & ZR_QUIET) ||
+        strcmp(zt_types[call->func->return_type].name, "ze_result_t") != 0)
         return;
-    run->report->error_call = call->number;
-    snprintf(run->report->error_function, sizeof(run->report->error_function), "%s", call->func->name);
-    snprintf(run->report->error_result, sizeof(run->report->error_result), "%s", zt_result_name(result));
+    pthread_mutex_lock(&run->mutex);
+    if (report->error_call == 0) {
+        report->error_call = call->number;
+        snprintf(report->error_function, sizeof(report->error_function), "%s", call->func->name);
+        snprintf(report->error_result, sizeof(report->error_result), "%s", zt_result_name(result));
+    }
+    pthread_mutex_unlock(&run->mutex);
 }
 
 static void make_call(zr_run *run, const zr_call *call)
@@ -265,6 +270,10 @@ static void make_call(zr_run *run, const zr_call *call)
     atomic_store_explicit(&run->shared->current, (uint_fast32_t)(call - run->plan->calls), memory_order_relaxed);
     atomic_fetch_add_explicit(&run->shared->progress, 1, memory_order_relaxed);
     int64_t result = UNSUPPORTED_FEATURE;
+    if (run->options->n_points > 0)
+        zr_inject(run, call, false);
+    if (atomic_load_explicit(&run->stop, memory_order_relaxed))
+        return;
     if (fn != NULL) {
         if (call->func->kind == ZT_K_SYNC || call->func->kind == ZT_K_QUERY)
             result = ask(run, call, fn, words);
@@ -278,14 +287,15 @@ static void make_call(zr_run *run, const zr_call *call)
     if (atomic_load_explicit(&run->stop, memory_order_relaxed))
         return;
     __atomic_add_fetch(&run->report->calls, 1, __ATOMIC_RELAXED);
-    if (run->forced != NULL)
-        note_error(run, call, result);
+    note_error(run, call, result);
     zr_check_result(run, call, result);
     if (call->n_outs > 0)
         zr_take_outputs(run, call, result);
     look_at_start(run, call, result);
     if (call->n_data > 0 && result == call->result)
         zr_check_readbacks(run, call);
+    if (run->options->n_points > 0)
+        zr_inject(run, call, true);
 }
 
 /* The call in which the recorded program died, made last: dying again is the same. */
@@ -303,7 +313,7 @@ static void make_crash(zr_run *run)
     atomic_store(&run->shared->current, (uint_fast32_t)(call - run->plan->calls));
     atomic_store(&run->shared->crashing, 1);
     atomic_fetch_add(&run->shared->progress, 1);
-    const int64_t result = zr_thunks[call->id](fn, words);
+    const int64_t result = run->forced ? zr_forced_call(run, call, fn, words) : zr_thunks[call->id](fn, words);
     atomic_store(&run->shared->crashing, 0);
     /* no difference: it may have died of the program's own pointer, and the replay's are always good */
     snprintf(run->report->pending_result, sizeof(run->report->pending_result), "%s", zt_result_name(result));
@@ -456,6 +466,7 @@ void zr_run_plan(zr_run *run)
         run_threads(run);
     }
     report->ns = now_ns() - start;
+    zr_forced_finish(run);
     if (!atomic_load(&run->stop)) {
         make_crash(run);
         drain(run);

@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "order.h"
 #include "replay.h"
 
-enum { DRIVER = 1, DEVICE, SCHEDULE, THREADS, SERIALIZE, VERIFY, FROM, TO, LOOP, TIMEOUT, DRY_RUN, JSON, QUIET };
+enum { DRIVER = 1, DEVICE, SCHEDULE, THREADS, SERIALIZE, VERIFY, FROM, TO, LOOP, TIMEOUT, INJECT, ORDER, DRY_RUN, JSON, QUIET };
 
 static const zt_option options[] = {
     {DRIVER, 0, "driver", "auto|soft|PATH",
@@ -19,6 +20,11 @@ static const zt_option options[] = {
     {THREADS, 0, "threads", "recorded|one", "each call on its own thread, as recorded, or all on one in a line"},
     {SERIALIZE, 0, "serialize", "none|submit|list|command",
      "wait on the host behind each submit, each list, or each command"},
+    {ORDER, 0, "order", "recorded|latest|queue:N|seed:N|file:FILE",
+     "run the commands one by one in a given order: of submission, as late as possible, those of queue N (from 1) first,\n"
+     "random ones, or that of a file"},
+    {INJECT, 0, "inject", "POINT",
+     "sync@before:SEL, sync@after:SEL, sync(OBJECT)@..., gate@#A..#B, hold@#A..#B, delay@SEL:TIME; may be given often"},
     {VERIFY, 0, "verify", "all|results|none",
      "compare results, outputs and what the host reads back; results only; nothing"},
     {FROM, 0, "from", "#A", "compare from call A on; those before it are made all the same"},
@@ -183,15 +189,148 @@ static void print_text(const zr_report *r, const zr_options *o)
         else
             printf("and was not made\n");
     }
+    if (r->injected != 0)
+        printf("%llu calls were injected\n", (unsigned long long)r->injected);
+    if (r->stuck != 0)
+        printf("%llu commands did not end when their turn had come, #%llu the first\n", (unsigned long long)r->stuck,
+               (unsigned long long)r->first_stuck);
     if (r->callbacks != 0)
         printf("%llu calls had a callback, for which one stood that does nothing\n", (unsigned long long)r->callbacks);
     if (r->mapped != 0)
         printf("%llu values are this driver's own and were not compared\n", (unsigned long long)r->mapped);
 }
 
+/* ------------------------------------------------------------------------------------------------------------- order */
+
+static uint32_t node_of(const zo_graph *graph, uint64_t call, uint32_t execution)
+{
+    const uint32_t command = zo_graph_node(graph, (zo_point){call, execution});
+    return command;
+}
+
+/* Whether gates, holds or an order ask for a line. */
+static bool wants_line(const zr_points *points, const char *order)
+{
+    bool wants = order != NULL;
+    for (size_t i = 0; i < points->n; i++)
+        wants |= points->list[i].kind == ZR_P_GATE || points->list[i].kind == ZR_P_HOLD;
+    return wants;
+}
+
+static bool read_order(const char *path, const zo_graph *graph, uint32_t **like, size_t *n)
+{
+    FILE *const f = fopen(path, "r");
+    char text[128];
+    size_t room = 0;
+    while (f != NULL && fgets(text, sizeof(text), f) != NULL) {
+        unsigned long long call = 0;
+        unsigned execution = 0;
+        const char *const start = text + strspn(text, " \t#");
+        if (sscanf(start, "%llu@%u", &call, &execution) < 1)
+            continue;
+        uint32_t node = node_of(graph, call, execution ? execution : 1);
+        if (node == ZO_NONE && execution == 0)
+            node = node_of(graph, call, 0);
+        if (*n == room) {
+            room = room ? room * 2 : 256;
+            uint32_t *const grown = realloc(*like, room * sizeof(**like));
+            if (grown == NULL)
+                break;
+            *like = grown;
+        }
+        if (node != ZO_NONE)
+            (*like)[(*n)++] = node;
+    }
+    if (f != NULL)
+        fclose(f);
+    return f != NULL && *n > 0;
+}
+
+/* @return -1 with the line in *items, or the status to exit with. */
+static int make_line(zt_trace *trace, const zr_points *points, const char *order, zr_item **items, size_t *n)
+{
+    zo_graph *graph = NULL;
+    zt_error error;
+    uint32_t *line = NULL, *like = NULL, stuck = ZO_NONE;
+    size_t n_extra = 0, n_like = 0;
+    int policy = ZO_P_EARLY, status = -1;
+    uint64_t value = 0;
+    zo_edge *extra = calloc(points->n + 1, sizeof(*extra));
+    zt_trace_seek(trace, 1);
+    if (extra == NULL || zo_graph_make(&graph, trace, NULL, &error) != ZT_OK) {
+        zt_complain("%s", extra ? error.text : "not enough memory");
+        free(extra);
+        return ZT_EXIT_CANNOT;
+    }
+    if (order != NULL && strcmp(order, "latest") == 0)
+        policy = ZO_P_LATE;
+    else if (order != NULL && strncmp(order, "seed:", 5) == 0 && zt_parse_number(order + 5, &value))
+        policy = ZO_P_RANDOM;
+    else if (order != NULL && strncmp(order, "queue:", 6) == 0 && zt_parse_number(order + 6, &value) &&
+             (value = zo_graph_carrier(graph, value)) != ZO_NONE)
+        policy = ZO_P_CARRIER_FIRST;
+    else if (order != NULL && strncmp(order, "file:", 5) == 0 && read_order(order + 5, graph, &like, &n_like))
+        policy = ZO_P_LIKE;
+    else if (order != NULL && strcmp(order, "recorded") != 0)
+        status = zt_usage_error(&zt_command_replay, "--order wants recorded, latest, queue:N with a queue that there is, seed:N, or file:FILE with "
+                                                    "a line such as '#12' or '#12@2' for each, not '%s'", order);
+    for (size_t i = 0; i < points->n && status < 0; i++) {
+        const zr_point *const p = &points->list[i];
+        if (p->kind != ZR_P_GATE && p->kind != ZR_P_HOLD)
+            continue;
+        const uint32_t before = node_of(graph, p->other, 0);
+        uint32_t nodes[256];
+        const size_t found = p->kind == ZR_P_HOLD ? 0 : zo_graph_commands(graph, p->call, p->execution, nodes, 256);
+        const uint32_t held = node_of(graph, p->call, 0);
+        if (before == ZO_NONE || (p->kind == ZR_P_GATE ? found == 0 : held == ZO_NONE)) {
+            status = zt_usage_error(&zt_command_replay, p->kind == ZR_P_GATE ? "gate@#%llu..#%llu: the first is to be an append or a submit, the second a call"
+                                                                              : "hold@#%llu..#%llu: both are to be calls of the trace",
+                                    (unsigned long long)p->call, (unsigned long long)p->other);
+            break;
+        }
+        for (size_t k = 0; k < (p->kind == ZR_P_GATE ? found : 1) && status < 0; k++) {
+            const uint32_t after = p->kind == ZR_P_GATE ? nodes[k] : held;
+            char chain[256];
+            if (zo_graph_needs(graph, before, after, chain, sizeof(chain))) {
+                status = zt_usage_error(&zt_command_replay, "%s@#%llu..#%llu would wait for itself: %s",
+                                        p->kind == ZR_P_GATE ? "gate" : "hold", (unsigned long long)p->call, (unsigned long long)p->other, chain);
+                break;
+            }
+            zo_edge *const grown = realloc(extra, (n_extra + 1) * sizeof(*extra));
+            if (grown == NULL) {
+                status = ZT_EXIT_CANNOT;
+                break;
+            }
+            extra = grown;
+            extra[n_extra++] = (zo_edge){before, after};
+        }
+    }
+    if (status < 0)
+        *n = zo_schedule(graph, policy, value, like, extra, n_extra, &line, &stuck);
+    if (status < 0 && *n == 0) {
+        char chain[64] = "";
+        if (stuck != ZO_NONE)
+            snprintf(chain, sizeof(chain), "#%llu", (unsigned long long)zo_graph_point(graph, stuck).call);
+        status = zt_usage_error(&zt_command_replay, "this order can't be had: %s would wait for itself", chain[0] ? chain : "something");
+    }
+    if (status < 0) {
+        *items = zo_graph_items(graph, line, *n);
+        status = *items ? -1 : ZT_EXIT_CANNOT;
+    }
+    free(line);
+    free(like);
+    free(extra);
+    zo_graph_free(graph);
+    return status;
+}
+
 static int run(int argc, char **argv)
 {
     zt_parser parser;
+    const char *injections[64], *order = NULL;
+    size_t n_injections = 0;
+    zr_points points = {0};
+    zr_item *items = NULL;
     zr_options o;
     zr_report report;
     bool json = false, quiet = false;
@@ -205,6 +344,10 @@ static int run(int argc, char **argv)
             return ZT_EXIT_USAGE;
         json |= id == JSON;
         quiet |= id == QUIET;
+        if (id == ORDER)
+            order = parser.value;
+        if (id == INJECT && n_injections < 64)
+            injections[n_injections++] = parser.value;
         const int status = option_value(&parser, &o, id);
         if (status >= 0)
             return status;
@@ -227,6 +370,24 @@ static int run(int argc, char **argv)
     if (zr_plan_calls(plan) == 0 && zt_trace_health(trace)->first_problem[0] != 0) {
         status = ZT_EXIT_DAMAGED;
     } else {
+        char why[512];
+        status = -1;
+        for (size_t i = 0; i < n_injections && status < 0; i++)
+            if (!zr_inject_parse(plan, injections[i], &points, why, sizeof(why)))
+                status = zt_usage_error(&zt_command_replay, "%s", why);
+        o.points = points.list;
+        o.n_points = points.n;
+        if (status < 0 && wants_line(&points, order)) {
+            status = make_line(trace, &points, order, &items, &o.n_items);
+            o.items = items;
+            o.schedule = o.schedule ? o.schedule : "eager";
+        }
+        if (status >= 0) {
+            zr_points_free(&points);
+            zr_plan_free(plan);
+            zt_trace_close(trace);
+            return status;
+        }
         status = zr_replay(plan, &o, &report);
         if (!quiet && report.driver[0] != 0 && !json)
             fprintf(stderr, "zetrace: replay on %s, %s%s%s\n", report.driver, report.driver_why,
@@ -238,6 +399,8 @@ static int run(int argc, char **argv)
         else if (!quiet)
             print_text(&report, &o);
     }
+    zr_points_free(&points);
+    free(items);
     zr_plan_free(plan);
     zt_trace_close(trace);
     return zt_finish_output(status);
