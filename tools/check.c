@@ -32,10 +32,13 @@ const zt_command zt_command_check = {
     .run = run,
 };
 
-/* Lines of the calls that findings name. */
+#define FRAMES 3u      /* of a backtrace: the innermost */
+#define CONSEQUENCES 4u /* of a finding that are told by number */
+
+/* What is said of the calls that findings name. */
 typedef struct line {
     uint64_t call;
-    char *text, *json_function;
+    char *text, *backtrace, *function;
 } line;
 
 static int by_call(const void *a, const void *b)
@@ -84,7 +87,26 @@ static size_t collect(const zo_graph *graph, const char *rules, line **out)
     return kept;
 }
 
-static void print_calls(zt_trace *trace, line *lines, size_t n)
+/* The innermost frames in one line; what lies behind main is the same for all. @return NULL without any. */
+static char *short_backtrace(zt_trace *trace, const zt_call *call)
+{
+    char *all = NULL;
+    size_t size = 0;
+    bool in_main = false;
+    FILE *const out = call->n_backtrace > 0 ? open_memstream(&all, &size) : NULL;
+    for (uint32_t i = 0; out != NULL && i < call->n_backtrace && i < FRAMES && !in_main; i++) {
+        const char *const name = zt_trace_frame(trace, call->backtrace[i]);
+        fputs(i > 0 ? ", from " : "at ", out);
+        if (name != NULL)
+            fputs(name, out);
+        else
+            fprintf(out, "0x%llx", (unsigned long long)call->backtrace[i]);
+        in_main = name != NULL && strncmp(name, "main", 4) == 0 && (name[4] == ' ' || name[4] == '\0');
+    }
+    return out != NULL && fclose(out) == 0 ? all : NULL;
+}
+
+static void read_calls(zt_trace *trace, line *lines, size_t n)
 {
     zt_objects *const objects = zt_objects_new();
     zt_text *const text = zt_text_new();
@@ -101,10 +123,9 @@ static void print_calls(zt_trace *trace, line *lines, size_t n)
         if (l != NULL && l->text == NULL) {
             zt_text_clear(text);
             zt_print_call(text, trace, objects, event.call, ZT_P_NO_TIME);
-            l->text = zt_with_backtrace(trace, event.call, zt_text_get(text, NULL), false);
-            if (l->text == NULL)
-                l->text = strdup(zt_text_get(text, NULL));
-            l->json_function = strdup(event.call->func->name);
+            l->text = strdup(zt_text_get(text, NULL));
+            l->backtrace = short_backtrace(trace, event.call);
+            l->function = strdup(event.call->func->name);
         }
         if (event.phase == ZT_ENTER)
             zt_objects_event(objects, trace, &event);
@@ -118,39 +139,77 @@ out:
 static void print_point(const zo_point *p, line *lines, size_t n)
 {
     const line *const l = find_line(lines, n, p->call);
-    char at[32] = "";
+    if (l != NULL && l->text != NULL)
+        printf("    %s", l->text);
+    else
+        printf("    #%llu", (unsigned long long)p->call);
     if (p->execution > 1)
-        snprintf(at, sizeof(at), " (execution %u)", p->execution);
-    const char *text = l && l->text ? l->text : "";
-    if (*text == '\0') {
-        printf("    #%llu%s\n", (unsigned long long)p->call, at);
+        printf(" (execution %u)", p->execution);
+    putchar('\n');
+    if (l != NULL && l->backtrace != NULL)
+        printf("        %s\n", l->backtrace);
+}
+
+/* Two calls tell the story; further ones go by number. */
+static void print_further(const zo_finding *f)
+{
+    if (f->n_points <= 2 && f->more == 0)
         return;
+    printf("    also");
+    for (unsigned i = 2; i < f->n_points; i++) {
+        printf("%s #%llu", i > 2 ? "," : "", (unsigned long long)f->points[i].call);
+        if (f->points[i].execution > 1)
+            printf("@%u", f->points[i].execution);
     }
-    for (bool first = true; *text != '\0'; first = false) {
-        const size_t k = strcspn(text, "\n");
-        printf("    %.*s%s\n", (int)k, text, first ? at : "");
-        text += k + (text[k] == '\n');
-    }
+    if (f->more > 0)
+        printf("%s %u more", f->n_points > 2 ? " and" : "", f->more);
+    putchar('\n');
 }
 
 static void print_finding(const zo_finding *f, line *lines, size_t n)
 {
-    char range[64] = "";
-    if (f->hi > f->lo)
-        snprintf(range, sizeof(range), strcmp(f->object, "host memory") == 0 ? " at 0x%llx, %llu bytes" : " bytes %llu..%llu",
-                 (unsigned long long)f->lo, (unsigned long long)(f->object[0] == 'h' ? f->hi - f->lo : f->hi));
+    const bool pageable = strcmp(f->object, "host memory") == 0;
     printf("#%llu: %s: %s: %s [%s]\n", (unsigned long long)f->points[0].call, zo_severity_name(f->severity), f->rule, f->what,
            zo_class_name(f->class));
-    for (unsigned i = 0; i < f->n_points; i++)
+    for (unsigned i = 0; i < f->n_points && i < 2; i++)
         print_point(&f->points[i], lines, n);
-    if (f->more > 0)
-        printf("    and %u more\n", f->more);
+    print_further(f);
     if (f->object[0] != 0)
-        printf("  on %s%s\n", f->object, range);
+        printf("  on %s", f->object);
+    if (f->object[0] != 0 && f->hi > f->lo && pageable)
+        printf(" at 0x%llx, %llu bytes", (unsigned long long)f->lo, (unsigned long long)(f->hi - f->lo));
+    else if (f->object[0] != 0 && f->hi > f->lo)
+        printf(" bytes %llu..%llu", (unsigned long long)f->lo, (unsigned long long)f->hi);
     if (f->missing[0] != 0)
-        printf("  missing: %s\n", f->missing);
+        printf("%smissing: %s", f->object[0] != 0 ? "; " : "  ", f->missing);
+    if (f->object[0] != 0 || f->missing[0] != 0)
+        putchar('\n');
     if (f->repair[0] != 0)
         printf("  repair: %s\n", f->repair);
+}
+
+static void print_consequences(const zo_graph *graph, const uint32_t *shown_as, line *lines, size_t n)
+{
+    const zo_finding *f;
+    const zo_consequence *c;
+    const size_t n_findings = zo_findings(graph, &f), m = zo_consequences(graph, &c);
+    for (uint32_t i = 0; i < n_findings; i++) {
+        size_t all = 0, said = 0;
+        for (size_t k = 0; shown_as[i] != ZO_NONE && k < m; k++)
+            all += c[k].of == i;
+        for (size_t k = 0; said < all && said < CONSEQUENCES; k++) {
+            if (c[k].of != i)
+                continue;
+            const line *const l = said == 0 ? find_line(lines, n, c[k].call) : NULL;
+            printf("%s#%llu%s%s", said == 0 ? "" : said + 1 == all ? " and " : ", ", (unsigned long long)c[k].call,
+                   l && l->function ? " " : "", l && l->function ? l->function : "");
+            said++;
+        }
+        if (all > said)
+            printf(", ... and %zu more", all - said);
+        if (all > 0)
+            printf(" fail%s because of #%llu\n", all == 1 ? "s" : "", (unsigned long long)f[i].points[0].call);
+    }
 }
 
 static void json_finding(const zo_finding *f, line *lines, size_t n)
@@ -166,7 +225,7 @@ static void json_finding(const zo_finding *f, line *lines, size_t n)
     for (unsigned i = 0; i < f->n_points; i++) {
         const line *const l = find_line(lines, n, f->points[i].call);
         printf("%s", i ? "," : "");
-        zt_json_string(stdout, l && l->json_function ? l->json_function : "");
+        zt_json_string(stdout, l && l->function ? l->function : "");
     }
     printf("],\"object\":");
     zt_json_string(stdout, f->object);
@@ -180,56 +239,73 @@ static void json_finding(const zo_finding *f, line *lines, size_t n)
     printf("}");
 }
 
+static void json_consequences(const zo_graph *graph, const uint32_t *shown_as)
+{
+    const zo_consequence *c;
+    const size_t m = zo_consequences(graph, &c);
+    size_t shown = 0;
+    for (size_t i = 0; i < m; i++)
+        if (shown_as[c[i].of] != ZO_NONE)
+            printf("%s{\"call\":%llu,\"of\":%u}", shown++ ? "," : "", (unsigned long long)c[i].call, shown_as[c[i].of]);
+}
+
 static int report(zo_graph *graph, zt_trace *trace, const char *rules, int fail_on, bool json, bool quiet)
 {
     const zo_finding *f;
-    const zo_consequence *c;
-    const size_t n = zo_findings(graph, &f), m = zo_consequences(graph, &c);
+    const size_t n = zo_findings(graph, &f);
+    uint32_t *const shown_as = malloc((n + 1) * sizeof(*shown_as)), shown = 0; /* place among those that are shown */
     line *lines;
     const size_t n_lines = collect(graph, rules, &lines);
-    size_t counts[3] = {0}, shown = 0;
+    size_t counts[3] = {0};
     int status = ZT_EXIT_OK;
-    if (!quiet)
-        print_calls(trace, lines, n_lines);
-    if (json && !quiet)
-        printf("{\"findings\":[");
+    if (shown_as == NULL || lines == NULL) {
+        free(shown_as);
+        free(lines);
+        zt_complain("not enough memory for the findings");
+        return ZT_EXIT_CANNOT;
+    }
     for (size_t i = 0; i < n; i++) {
-        if (!wanted(rules, f[i].rule))
+        shown_as[i] = wanted(rules, f[i].rule) ? shown++ : ZO_NONE;
+        if (shown_as[i] == ZO_NONE)
             continue;
         counts[f[i].severity]++;
         if (f[i].severity >= fail_on)
             status = ZT_EXIT_DIFFERS;
-        if (quiet)
-            continue;
-        if (json && shown++ > 0)
-            printf(",");
-        if (json)
-            json_finding(&f[i], lines, n_lines);
-        else
-            print_finding(&f[i], lines, n_lines);
     }
-    if (json && !quiet) {
-        printf("],\"consequences\":[");
-        for (size_t i = 0; i < m; i++)
-            printf("%s{\"call\":%llu,\"of\":%u}", i ? "," : "", (unsigned long long)c[i].call, c[i].of);
-        printf("]}\n");
-    } else if (!quiet) {
-        for (size_t i = 0; i < m; i++) {
-            const line *const l = find_line(lines, n_lines, c[i].call);
-            const char *const text = l && l->text ? l->text : "";
-            printf("#%llu: consequence of #%llu\n    %.*s\n", (unsigned long long)c[i].call,
-                   (unsigned long long)f[c[i].of].points[0].call, (int)strcspn(text, "\n"), text);
+    if (!quiet) {
+        read_calls(trace, lines, n_lines);
+        if (json)
+            printf("{\"findings\":[");
+        for (size_t i = 0; i < n; i++) {
+            if (shown_as[i] == ZO_NONE)
+                continue;
+            if (json && shown_as[i] > 0)
+                printf(",");
+            if (json)
+                json_finding(&f[i], lines, n_lines);
+            else
+                print_finding(&f[i], lines, n_lines);
         }
-        if (counts[0] + counts[1] + counts[2] == 0)
-            printf("nothing found\n");
-        else
-            printf("%zu errors, %zu warnings, %zu notes\n", counts[2], counts[1], counts[0]);
+        if (json) {
+            printf("],\"consequences\":[");
+            json_consequences(graph, shown_as);
+            printf("]}\n");
+        } else {
+            print_consequences(graph, shown_as, lines, n_lines);
+            if (shown == 0)
+                printf("nothing found\n");
+            else
+                printf("%zu error%s, %zu warning%s, %zu note%s\n", counts[2], counts[2] == 1 ? "" : "s", counts[1],
+                       counts[1] == 1 ? "" : "s", counts[0], counts[0] == 1 ? "" : "s");
+        }
     }
     for (size_t i = 0; i < n_lines; i++) {
         free(lines[i].text);
-        free(lines[i].json_function);
+        free(lines[i].backtrace);
+        free(lines[i].function);
     }
     free(lines);
+    free(shown_as);
     return status;
 }
 
@@ -265,11 +341,17 @@ static int run(int argc, char **argv)
         return status;
     const char *const path = argv[parser.at];
     zo_graph *graph;
-    zt_error error;
-    if (zo_graph_make(&graph, trace, &graph_options, &error) != ZT_OK || zo_check(graph) != ZT_OK) {
+    zt_error error = {.status = ZT_OK};
+    if (zo_graph_make(&graph, trace, &graph_options, &error) != ZT_OK) {
         zt_complain("%s: %s", path, error.text);
         zt_trace_close(trace);
         return error.status == ZT_E_MEMORY ? ZT_EXIT_CANNOT : ZT_EXIT_DAMAGED;
+    }
+    if (zo_check(graph) != ZT_OK) {
+        zt_complain("%s: not enough memory for the findings", path);
+        zo_graph_free(graph);
+        zt_trace_close(trace);
+        return ZT_EXIT_CANNOT;
     }
     zt_tell_health(trace, path);
     const zt_ending *const ending = zt_trace_ending(trace);
