@@ -88,10 +88,10 @@ static enum outcome several(finder *f, const line *l, enum outcome wanted, unsig
     return counts[0] == counts[1] ? wanted : last == CANNOT ? CANNOT : wanted == PASSES ? FAILS : PASSES;
 }
 
-static bool schedule(finder *f, int policy, uint64_t value, const uint32_t *like, const zo_edge *extra, size_t n, line *out)
+static bool schedule(finder *f, int policy, uint64_t value, const line *like, const zo_edge *extra, size_t n, line *out)
 {
     uint32_t stuck;
-    out->n = zo_schedule(f->g, policy, value, like, extra, n, &out->nodes, &stuck);
+    out->n = zo_schedule(f->g, policy, value, like ? like->nodes : NULL, like ? like->n : 0, extra, n, &out->nodes, &stuck);
     return out->n > 0;
 }
 
@@ -189,7 +189,7 @@ static bool confirm(finder *f, const line *passing, const line *failing, uint32_
     line one = {0}, other = {0};
     memset(a->fails, 0, sizeof(a->fails));
     memset(a->passes, 0, sizeof(a->passes));
-    bool ok = schedule(f, ZO_P_LIKE, 0, passing->nodes, &turned, 1, &one) && schedule(f, ZO_P_LIKE, 0, failing->nodes, &kept, 1, &other);
+    bool ok = schedule(f, ZO_P_LIKE, 0, passing, &turned, 1, &one) && schedule(f, ZO_P_LIKE, 0, failing, &kept, 1, &other);
     ok = ok && several(f, &one, FAILS, a->fails, "confirming that it fails") == FAILS;
     if (ok)
         note_where_it_shows(f);
@@ -257,7 +257,7 @@ static bool try_candidates(finder *f, const line *base, enum outcome of_base, un
         }
         const zo_edge turn = {y, x};
         line turned;
-        if (!schedule(f, ZO_P_LIKE, 0, base->nodes, &turn, 1, &turned))
+        if (!schedule(f, ZO_P_LIKE, 0, base, &turn, 1, &turned))
             continue;
         f->a->orders++;
         const enum outcome got = trial(f, &turned, "turning a pair round");

@@ -145,8 +145,8 @@ enum zo_policy {
  * @return its length, and *line, to be freed by the caller; 0 if `extra` cannot be had: *stuck is a node that would wait for
  * itself. Memory out: 0 and *stuck ZO_NONE.
  */
-size_t zo_schedule(zo_graph *graph, int policy, uint64_t value, const uint32_t *like, const zo_edge *extra, size_t n_extra,
-                   uint32_t **line, uint32_t *stuck);
+size_t zo_schedule(zo_graph *graph, int policy, uint64_t value, const uint32_t *like, size_t n_like, const zo_edge *extra,
+                   size_t n_extra, uint32_t **line, uint32_t *stuck);
 
 /* A line as items for zr_options, one for each node; free() it. NULL when memory is out. */
 zr_item *zo_graph_items(const zo_graph *graph, const uint32_t *line, size_t n);

@@ -138,7 +138,7 @@ static void set_priorities(scheduler *s, int policy, uint64_t value, const uint3
     }
     for (size_t i = 0; policy == ZO_P_LIKE && i < n_like; i++) {
         const uint32_t node = like[i];
-        const uint64_t p = n_like - i;
+        const uint64_t p = high + high + n_like - i; /* above all that is not named */
         if (node & ZO_CALL_BIT)
             calls[node & ~ZO_CALL_BIT] = p;
         else if (node & ZO_WRITE_BIT)
@@ -197,8 +197,8 @@ static uint32_t next(scheduler *s, bool believe)
     return best;
 }
 
-size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like, const zo_edge *extra, size_t n_extra,
-                   uint32_t **line, uint32_t *stuck)
+size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like, size_t n_like, const zo_edge *extra,
+                   size_t n_extra, uint32_t **line, uint32_t *stuck)
 {
     const size_t most = g->n_instances + 2 * g->n_calls + 1;
     scheduler s = {.g = g, .host = malloc(most * sizeof(uint32_t)), .ended = calloc(g->n_instances + 1, 1),
@@ -206,7 +206,7 @@ size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like
                    .started = calloc(g->n_chains + 1, sizeof(uint32_t)), .prefix = calloc(g->n_chains + 1, sizeof(uint32_t)),
                    .priority = calloc(most, sizeof(uint64_t)), .extra = extra, .n_extra = n_extra,
                    .line = malloc(most * sizeof(uint32_t))};
-    size_t n = 0, n_like = 0;
+    size_t n = 0;
     *stuck = ZO_NONE;
     *line = NULL;
     if (s.host && s.ended && s.called && s.written && s.started && s.prefix && s.priority && s.line) {
@@ -221,7 +221,6 @@ size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like
             wanted += g->calls[i].n_writes > 0;
         for (size_t i = 0; i < g->n_instances; i++)
             wanted += g->instances[i].order != 0;
-        n_like = like ? wanted : 0;
         set_priorities(&s, policy, value, like, n_like);
         while (s.n < wanted) {
             start_all(&s);
@@ -293,7 +292,7 @@ bool zo_graph_needs(zo_graph *g, uint32_t first, uint32_t second, char *why, siz
 {
     const zo_edge edge = {first, second};
     uint32_t *line, stuck;
-    if (zo_schedule(g, ZO_P_EARLY, 0, NULL, &edge, 1, &line, &stuck) > 0) {
+    if (zo_schedule(g, ZO_P_EARLY, 0, NULL, 0, &edge, 1, &line, &stuck) > 0) {
         free(line);
         return false;
     }

@@ -306,7 +306,7 @@ static int make_line(zt_trace *trace, const zr_points *points, const char *order
         }
     }
     if (status < 0)
-        *n = zo_schedule(graph, policy, value, like, extra, n_extra, &line, &stuck);
+        *n = zo_schedule(graph, policy, value, like, n_like, extra, n_extra, &line, &stuck);
     if (status < 0 && *n == 0) {
         char chain[64] = "";
         if (stuck != ZO_NONE)
