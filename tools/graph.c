@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* zetrace graph: what is ordered before what, as a picture for Graphviz or as JSON. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "export.h"
+
+enum { FORMAT = 1, CALLS };
+
+#define MANY 400u /* nodes that a picture still takes */
+
+static const zt_option options[] = {
+    {FORMAT, 0, "format", "dot|json", "dot, for Graphviz (default), or one JSON object"},
+    {CALLS, 0, "calls", "A..B", "these calls, and the commands that they submit"},
+    {0, 0, NULL, NULL, NULL},
+};
+
+static int run(int argc, char **argv);
+const zt_command zt_command_graph = {
+    .name = "graph",
+    .summary = "draw what is ordered before what",
+    .synopsis = "TRACE",
+    .options = options,
+    .more = "'zetrace graph TRACE | dot -Tsvg -o graph.svg' makes a picture of it. Red dashed lines join what nothing orders and should be.\n"
+            "Exit status: 0 drawn, 2 usage, 3 damaged trace, 125 it can't be done here.\n",
+    .usage_status = ZT_EXIT_USAGE,
+    .run = run,
+};
+
+typedef struct drawing {
+    zo_graph *graph;
+    uint32_t chain; /* whose nodes are being told */
+    size_t nodes, edges, conflicts;
+} drawing;
+
+/* "14" for a call, "11@1" for an execution. */
+static void put_id(const zo_point *p)
+{
+    printf("\"%llu", (unsigned long long)p->call);
+    if (p->execution > 0)
+        printf("@%u", p->execution);
+    putchar('"');
+}
+
+static void put_node_id(const drawing *d, uint32_t node)
+{
+    const zo_point p = zo_graph_point(d->graph, node);
+    put_id(&p);
+}
+
+static bool has_result(const zo_export_node *n)
+{
+    return !n->device && n->over && strcmp(zt_types[n->func->return_type].name, "ze_result_t") == 0;
+}
+
+/* --------------------------------------------------------------------------------------------------------------- dot */
+
+static int dot_node(void *ctx, const zo_export_node *n)
+{
+    drawing *const d = ctx;
+    if (d->nodes++ == 0 || d->chain != n->chain) {
+        printf("%s  subgraph cluster_%u {\n    label=\"%s\"; style=filled; color=\"%s\";\n", d->nodes > 1 ? "  }\n" : "", n->chain,
+               n->chain_name, n->device ? "#eaf1fb" : "#f2f2f2");
+        d->chain = n->chain;
+    }
+    printf("    ");
+    put_id(&n->point);
+    printf(" [label=\"#%llu", (unsigned long long)n->point.call);
+    if (n->point.execution > 1)
+        printf("@%u", n->point.execution);
+    printf(" %s", n->func->name);
+    if (n->object[0] != 0)
+        printf("\\n%s", n->object);
+    if (has_result(n) && n->result != 0)
+        printf("\\n%s", zt_result_name(n->result));
+    else if (!n->over)
+        printf("\\n%s", n->device ? "never ran" : "never returned");
+    printf("\"");
+    if (n->device)
+        printf(", style=\"filled,rounded%s\"", n->over ? "" : ",dashed");
+    if (has_result(n) && n->result > 1)
+        printf(", color=\"#c00000\"");
+    printf("];\n");
+    return 0;
+}
+
+static int dot_edge(void *ctx, uint32_t from, uint32_t to, int kind)
+{
+    drawing *const d = ctx;
+    if (d->edges++ == 0 && d->nodes > 0)
+        printf("  }\n");
+    printf("  ");
+    put_node_id(d, from);
+    printf(" -> ");
+    put_node_id(d, to);
+    if (kind == ZO_E_PROGRAM)
+        printf(" [color=\"#909090\", weight=4];\n");
+    else if (kind == ZO_E_START) /* says nothing of ends */
+        printf(" [color=\"#909090\", style=dotted, weight=4];\n");
+    else
+        printf(" [label=\"%s\"%s];\n", zo_edge_name(kind), kind == ZO_E_SUBMIT ? ", color=\"#2060c0\", fontcolor=\"#2060c0\"" : "");
+    return 0;
+}
+
+static int dot_conflict(void *ctx, const zo_conflict *c, const char *object)
+{
+    drawing *const d = ctx;
+    if (d->conflicts++ == 0 && d->edges++ == 0 && d->nodes > 0)
+        printf("  }\n");
+    printf("  ");
+    put_node_id(d, c->a);
+    printf(" -> ");
+    put_node_id(d, c->b);
+    printf(" [label=\"%s%s%s%s\", dir=none, style=dashed, color=red, fontcolor=red, constraint=false];\n", zo_conflict_name(c->kind),
+           object[0] != 0 ? " " : "", object, c->possible || c->coarse ? "?" : "");
+    return 0;
+}
+
+static int draw_dot(drawing *d, uint64_t from, uint64_t to)
+{
+    const zo_exporter out = {dot_node, dot_edge, dot_conflict, d};
+    printf("digraph trace {\n"
+           "  node [shape=box, style=filled, fillcolor=white, fontname=\"sans-serif\", fontsize=10];\n"
+           "  edge [fontname=\"sans-serif\", fontsize=9];\n");
+    const int status = zo_export(d->graph, from, to, &out);
+    if (d->nodes > 0 && d->edges == 0)
+        printf("  }\n");
+    printf("}\n");
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- JSON */
+
+static int json_node(void *ctx, const zo_export_node *n)
+{
+    drawing *const d = ctx;
+    printf("%s{\"id\":", d->nodes++ ? "," : "");
+    put_id(&n->point);
+    printf(",\"call\":%llu,\"execution\":%u,\"function\":", (unsigned long long)n->point.call, n->point.execution);
+    zt_json_string(stdout, n->func->name);
+    printf(",\"object\":");
+    zt_json_string(stdout, n->object);
+    printf(",\"on\":");
+    zt_json_string(stdout, n->chain_name);
+    printf(",\"over\":%s", n->over ? "true" : "false");
+    if (has_result(n))
+        printf(",\"result\":\"%s\"", zt_result_name(n->result));
+    printf("}");
+    return 0;
+}
+
+static int json_edge(void *ctx, uint32_t from, uint32_t to, int kind)
+{
+    drawing *const d = ctx;
+    printf("%s{\"from\":", d->edges++ ? "," : "");
+    put_node_id(d, from);
+    printf(",\"to\":");
+    put_node_id(d, to);
+    printf(",\"kind\":\"%s\"}", zo_edge_name(kind));
+    return 0;
+}
+
+static int json_conflict(void *ctx, const zo_conflict *c, const char *object)
+{
+    drawing *const d = ctx;
+    printf("%s{\"a\":", d->conflicts++ ? "," : "");
+    put_node_id(d, c->a);
+    printf(",\"b\":");
+    put_node_id(d, c->b);
+    printf(",\"kind\":\"%s\",\"object\":", zo_conflict_name(c->kind));
+    zt_json_string(stdout, object);
+    printf(",\"possible\":%s,\"forced\":%s}", c->possible || c->coarse ? "true" : "false", c->forced ? "true" : "false");
+    return 0;
+}
+
+static int draw_json(drawing *d, uint64_t from, uint64_t to)
+{
+    const zo_exporter nodes = {.node = json_node, .ctx = d}, edges = {.edge = json_edge, .ctx = d},
+                      conflicts = {.conflict = json_conflict, .ctx = d};
+    printf("{\"nodes\":[");
+    int status = zo_export(d->graph, from, to, &nodes);
+    printf("],\"edges\":[");
+    status = status ? status : zo_export(d->graph, from, to, &edges);
+    printf("],\"conflicts\":[");
+    status = status ? status : zo_export(d->graph, from, to, &conflicts);
+    printf("]}\n");
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    zt_parser parser;
+    uint64_t from = 1, to = UINT64_MAX;
+    bool json = false;
+    zt_parser_init(&parser, &zt_command_graph, argc, argv);
+    for (int id; (id = zt_option_next(&parser)) != 0;) {
+        if (id == ZT_OPTION_HELP)
+            return zt_finish_output(ZT_EXIT_OK);
+        if (id == ZT_OPTION_ERROR)
+            return ZT_EXIT_USAGE;
+        if (id == FORMAT)
+            json = strcmp(parser.value, "json") == 0;
+        if (id == CALLS && !zt_parse_calls(parser.value, &from, &to))
+            return zt_usage_error(&zt_command_graph, "graph: --calls wants A..B with call numbers from 1, but was given '%s'", parser.value);
+    }
+    zt_trace *trace;
+    const int opened = zt_open_operand(&parser, &trace);
+    if (opened != ZT_EXIT_OK)
+        return opened;
+    const char *const path = argv[parser.at];
+    const zo_graph_options graph_options = {0};
+    zt_error error = {.status = ZT_OK};
+    drawing d = {0};
+    if (zo_graph_make(&d.graph, trace, &graph_options, &error) != ZT_OK) {
+        zt_complain("%s: %s", path, error.text);
+        zt_trace_close(trace);
+        return error.status == ZT_E_MEMORY ? ZT_EXIT_CANNOT : ZT_EXIT_DAMAGED;
+    }
+    zt_tell_health(trace, path);
+    const int status = json ? draw_json(&d, from, to) : draw_dot(&d, from, to);
+    if (status != 0)
+        zt_complain("%s: not enough memory for the graph", path);
+    else if (!json && d.nodes > MANY)
+        zt_complain("%s: a picture of %zu nodes is hard to read; --calls=A..B takes a part", path, d.nodes);
+    zo_graph_free(d.graph);
+    zt_trace_close(trace);
+    return zt_finish_output(status == 0 ? ZT_EXIT_OK : ZT_EXIT_CANNOT);
+}
