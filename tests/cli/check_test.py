@@ -91,6 +91,60 @@ class Programs(Check):
                 self.assertEqual(self.check("--fail-on=note", status=0), "nothing found\n")
 
 
+# What evict.py sets up, then a mistake of one's own. Results do not matter: the driver may refuse it or not.
+SET_UP = "import sys\nexec(open(sys.argv.pop(1), encoding='utf-8').read().split('copy = new_list()')[0])\n"
+SET_UP += """
+EVENT_POOL, EVENT = 0x10, 0x11
+def try_(name, *args):
+    call(name, *args, must=False)
+def pool(flags=1):
+    d = Desc(EVENT_POOL); d.rest[0] = flags; d.rest[1] = 4
+    return create("zeEventPoolCreate", context, ctypes.byref(d), U32(0), P())
+def copy_to(commands, to, source, n=4096):
+    try_("zeCommandListAppendMemoryCopy", commands, to, source, ctypes.c_size_t(n), P(), U32(0), P())
+def sync():
+    try_("zeCommandQueueSynchronize", queue, U64(2**64 - 1))
+L = new_list()
+"""
+MISTAKES = {
+    "freed twice": ("A6", "call('zeMemFree', context, A); try_('zeMemFree', context, A)"),
+    "freed inside": ("A6", "try_('zeMemFree', context, P(A.value + 64))"),
+    "beyond the end": ("A7", "copy_to(L, B, P(A.value + 64))"),
+    "into freed memory": ("A7", "call('zeMemFree', context, A); copy_to(L, B, A)"),
+    "freed between append and execute": ("A2", "copy_to(L, B, A); call('zeCommandListClose', L); call('zeMemFree', context, A); execute(L)"),
+    "append to a closed list": ("B1", "call('zeCommandListClose', L); copy_to(L, B, A)"),
+    "closed twice": ("B1", "call('zeCommandListClose', L); try_('zeCommandListClose', L)"),
+    "open list executed": ("B1", "copy_to(L, B, A); execute(L); sync()"),
+    "reset in flight": ("B1", "copy_to(L, B, A); call('zeCommandListClose', L); execute(L); try_('zeCommandListReset', L); sync()"),
+    "executed again in flight": ("B1 E2", "copy_to(L, B, A); call('zeCommandListClose', L); execute(L); execute(L); sync()"),
+    "pool before its events": ("B4", "p = pool(); e = create('zeEventCreate', p, desc(EVENT)); try_('zeEventPoolDestroy', p)"),
+    "event destroyed in flight": ("B4", "p = pool(); e = create('zeEventCreate', p, desc(EVENT));"
+                                        "try_('zeCommandListAppendSignalEvent', L, e); call('zeCommandListClose', L); execute(L);"
+                                        "try_('zeEventDestroy', e); sync()"),
+    "used after its destruction": ("B6", "call('zeCommandListDestroy', L); try_('zeCommandListClose', L)"),
+    "unordered lists": ("E1", "M = new_list(); copy_to(L, B, A); copy_to(M, B, A); call('zeCommandListClose', L); call('zeCommandListClose', M);"
+                              "execute(L); execute(M); sync()"),
+    "no signal": ("F1", "p = pool(); e = create('zeEventCreate', p, desc(EVENT)); try_('zeEventHostSynchronize', e, U64(1000000))"),
+}
+
+
+class Mistakes(Check):
+    def test_mistakes(self):
+        for what, (rule, body) in MISTAKES.items():
+            with self.subTest(what):
+                self.run_and_record("/usr/bin/python3", "-c", SET_UP + body, app("evict.py"), options=["--schedule=eager"])
+                self.assertEqual(self.rules("--fail-on=note", status=1), set(rule.split()))
+
+    def test_the_same_done_right(self):
+        body = ("p = pool(); e = create('zeEventCreate', p, desc(EVENT)); M = new_list(); copy_to(L, B, A);"
+                "try_('zeCommandListAppendSignalEvent', L, e); call('zeCommandListClose', L); copy_to(M, B, A); call('zeCommandListClose', M);"
+                "execute(L); sync(); execute(M); sync(); call('zeCommandListReset', L); copy_to(L, A, B, 64); call('zeCommandListClose', L); execute(L);"
+                "sync(); call('zeEventHostSynchronize', e, U64(2**64 - 1)); call('zeEventDestroy', e); call('zeEventPoolDestroy', p);"
+                "call('zeCommandListDestroy', L); call('zeMemFree', context, A); call('zeMemFree', context, B)")
+        self.run_and_record("/usr/bin/python3", "-c", SET_UP + body, app("evict.py"), options=["--schedule=eager"])
+        self.assertEqual(self.check("--fail-on=note", status=0), "nothing found\n")
+
+
 class Output(Check):
     def test_json(self):
         self.evict()
