@@ -500,3 +500,16 @@ int zo_isolate(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_iso
     free(base.nodes);
     return ZT_OK;
 }
+
+int zo_order_fails(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_isolate_options *o, const uint32_t *nodes, size_t n,
+                   zo_answer *a)
+{
+    *a = (zo_answer){0};
+    finder f = {.g = g, .plan = plan, .o = o, .a = a};
+    const line l = {(uint32_t *)(uintptr_t)nodes, n};
+    decide_recording(&f, ending);
+    const enum outcome got = trial(&f, &l, "an order");
+    if (got == FAILS)
+        note_where_it_shows(&f);
+    return got == CANNOT ? -1 : got == FAILS;
+}

@@ -193,6 +193,35 @@ typedef struct zo_answer {
 /* `plan` and `graph` are of one trace; zo_check(graph) has been called. Forks: call it before starting threads. */
 int zo_isolate(zo_graph *graph, zr_plan *plan, const zt_ending *ending, const zo_isolate_options *options, zo_answer *answer);
 const char *zo_verdict_name(int verdict);
+/* Replays one line. @return 1 if it fails, 0 if it passes, -1 with a sentence in answer->text if it can't be replayed. */
+int zo_order_fails(zo_graph *graph, zr_plan *plan, const zt_ending *ending, const zo_isolate_options *options, const uint32_t *nodes,
+                   size_t n, zo_answer *answer);
+
+/* ----------------------------------------------------------------------------------------------------------- explore */
+
+#define ZO_BLAMED_MAX 64
+
+typedef struct zo_explore_options {
+    bool (*run)(void *ctx, const uint32_t *line, size_t n); /* @return whether that order fails; NULL: counts only */
+    void *ctx;
+    uint64_t budget; /* orders, 0: no bound */
+} zo_explore_options;
+
+typedef struct zo_blamed {
+    uint32_t early, late; /* nodes: early before late fails */
+    uint64_t orders;      /* failing ones that have it so */
+} zo_blamed;
+
+typedef struct zo_explored {
+    uint64_t pairs, orders, failing, pruned; /* pruned: beginnings that no order continues */
+    uint64_t unexplained;                    /* failing, with no pair that fails when it alone is turned round */
+    bool stopped;                            /* by the budget */
+    zo_blamed blamed[ZO_BLAMED_MAX];
+    size_t n_blamed;
+} zo_explored;
+
+/* Runs every order that differs once, those with the fewest turns first. */
+int zo_explore(zo_graph *graph, const zo_explore_options *options, zo_explored *explored);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""explore: every distinct order once, against an enumeration of all interleavings."""
+import json
+import unittest
+
+import harness
+from harness import app, zetrace
+
+WORDS = [[0, 1, 2, 3], [1, 0, 4, 5], [2, 6, 0, 7]]  # as in tests/apps/interleave.c
+
+
+def brute_force():
+    """Distinct ways in which conflicting pairs can lie, over all interleavings of three lines of four."""
+    commands = [(i, k) for i in range(3) for k in range(4)]
+    pairs = [(a, b) for a in commands for b in commands if a < b and a[0] != b[0] and WORDS[a[0]][a[1]] == WORDS[b[0]][b[1]]]
+    found, place = set(), {}
+
+    def go(heads):
+        if sum(heads) == 12:
+            found.add(tuple(place[a] < place[b] for a, b in pairs))
+            return
+        for i in range(3):
+            if heads[i] < 4:
+                place[(i, heads[i])] = sum(heads)
+                go(heads[:i] + (heads[i] + 1,) + heads[i + 1:])
+
+    go((0, 0, 0))
+    return len(pairs), len(found)
+
+
+class Explore(harness.Case):
+    def explore(self, *options, status):
+        r = zetrace("explore", "--json", *options, "t.zetrace")
+        self.assertEqual(r.returncode, status, r.stdout + r.stderr)
+        return json.loads(r.stdout)
+
+    def test_every_order_once(self):
+        self.record(app("interleave"), options=["--schedule=eager"])
+        answer = self.explore("--count", status=0)
+        self.assertEqual((answer["pairs"], answer["orders"], answer["complete"]), (*brute_force(), True))
+
+    def test_orders_that_fail(self):
+        self.record(app("interleave"), options=["--schedule=eager"])
+        answer = self.explore(status=1)
+        self.assertEqual(answer["orders"], brute_force()[1])
+        self.assertGreater(answer["failing"], 0)
+        self.assertLess(answer["failing"], answer["orders"])
+
+    def test_evict(self):
+        self.record(app("evict"), options=["--schedule=lazy"], status=1)
+        answer = self.explore(status=1)
+        calls = {c["function"]: c["call"] for c in reversed(self.dump())}
+        self.assertEqual([(b["early"]["call"], b["late"]["call"]) for b in answer["blamed"]],
+                         [(calls["zeContextEvictMemory"], calls["zeCommandListAppendMemoryCopy"])])
+        self.record(app("evict"), "good", options=["-f"])
+        self.assertEqual(self.explore(status=0)["orders"], 1)
+
+    def test_budget(self):
+        self.record(app("interleave"), options=["--schedule=eager"])
+        self.assertFalse(self.explore("--count", "--budget=3", status=4)["complete"])
+
+    def test_usage(self):
+        for option in ("--budget=0", "--recording=so", "--timeout=x", "--what"):
+            self.assertEqual(zetrace("explore", option, "t.zetrace").returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
