@@ -264,7 +264,8 @@ int zo_check(zo_graph *g)
     for (size_t i = 0; i < g->n_conflicts; i++)
         from_conflict(g, &g->conflicts[i]);
     taken_for_done(g);
-    qsort(g->findings, g->n_findings, sizeof(*g->findings), by_call);
+    if (g->n_findings > 0)
+        qsort(g->findings, g->n_findings, sizeof(*g->findings), by_call);
     find_consequences(g);
     return g->out_of_memory ? ZT_E_MEMORY : ZT_OK;
 }
