@@ -46,7 +46,8 @@ static bool spent(const finder *f)
 
 static enum outcome trial(finder *f, const line *l, const char *what)
 {
-    static const zt_pair knobs[] = {{(char *)"ZE_SOFT_ENGINES", (char *)"independent"}};
+    /* gates of one engine would block each other, and a fault that nobody is told of is no outcome */
+    static const zt_pair knobs[] = {{(char *)"ZE_SOFT_ENGINES", (char *)"independent"}, {(char *)"ZE_SOFT_FAULT", (char *)"ban"}};
     zr_options o = *f->o->replay;
     zr_item *const items = zo_graph_items(f->g, l->nodes, l->n);
     if (items == NULL)
@@ -55,7 +56,7 @@ static enum outcome trial(finder *f, const line *l, const char *what)
     o.n_items = l->n;
     o.schedule = "eager";
     o.environment = knobs;
-    o.n_environment = 1;
+    o.n_environment = sizeof(knobs) / sizeof(knobs[0]);
     o.loop = 1;
     f->a->replays++;
     if (f->o->progress != NULL)
