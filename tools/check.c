@@ -5,14 +5,17 @@
 #include <string.h>
 
 #include "commands.h"
+#include "export.h"
 #include "order.h"
 
-enum { RULES = 1, LEVEL, FAIL_ON, STATISTICS, JSON, QUIET };
+enum { WITHOUT = 100, RULES = 1, LEVEL, FAIL_ON, STATISTICS, JSON, QUIET };
 
 static const zt_option options[] = {
     {RULES, 0, "rules", "A,B1,...", "these rules only: a letter stands for all that begin with it"},
     {LEVEL, 0, "level", "spec|vendor", "edges of the specification only (spec), or also what the recorded driver is known to do"},
     {FAIL_ON, 0, "fail-on", "error|warning|note", "the least severity that gives exit status 1 (error)"},
+    {WITHOUT, 0, "without", "EDGE,...",
+     "leave out kinds of edges, to see what depends on them: program, submit, start, in-order, barrier, ..."},
     {STATISTICS, 0, "statistics", NULL, "the numbers of commands and edges and the memory used, on stderr"},
     {JSON, 0, "json", NULL, "the findings as one JSON object"},
     {QUIET, 'q', "quiet", NULL, "the exit status only"},
@@ -309,6 +312,21 @@ static int report(zo_graph *graph, zt_trace *trace, const char *rules, int fail_
     return status;
 }
 
+static bool edges_without(const char *list, unsigned *bits)
+{
+    for (const char *at = list; *at != '\0';) {
+        const size_t n = strcspn(at, ",");
+        const unsigned before = *bits;
+        for (int kind = 1; kind <= ZO_E_FREE; kind <<= 1)
+            if (strlen(zo_edge_name(kind)) == n && strncmp(zo_edge_name(kind), at, n) == 0)
+                *bits |= (unsigned)kind;
+        if (*bits == before)
+            return false;
+        at += n + (at[n] == ',');
+    }
+    return *bits != 0;
+}
+
 static int run(int argc, char **argv)
 {
     zt_parser parser;
@@ -332,6 +350,8 @@ static int run(int argc, char **argv)
         }
         if (id == LEVEL)
             graph_options.vendor = strcmp(parser.value, "vendor") == 0;
+        if (id == WITHOUT && !edges_without(parser.value, &graph_options.without))
+            return zt_usage_error(&zt_command_check, "--without wants kinds of edges as barrier,event, not '%s'; docs/check.md lists them", parser.value);
         if (id == FAIL_ON)
             fail_on = parser.value[0] == 'e' ? ZO_ERROR : parser.value[0] == 'w' ? ZO_WARNING : ZO_NOTE;
     }
