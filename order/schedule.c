@@ -231,7 +231,7 @@ size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like
                 break;
             take(&s, node);
         }
-        if (s.n == wanted) {
+        if (s.n == wanted && wanted > 0) {
             n = s.n;
             *line = s.line;
             s.line = NULL;
