@@ -123,6 +123,14 @@ static inline ze_command_list_handle_t immediate_new(const app *a, uint32_t flag
     return list;
 }
 
+static inline ze_fence_handle_t fence_new(ze_command_queue_handle_t queue)
+{
+    ze_fence_handle_t fence;
+    const ze_fence_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_FENCE_DESC};
+    MUST(zeFenceCreate(queue, &desc, &fence));
+    return fence;
+}
+
 static inline void *device_new(const app *a, size_t size)
 {
     void *p;
@@ -158,6 +166,12 @@ static inline bool fixed_wanted(int argc, char **argv)
     return wanted(argc, argv, "fixed") || wanted(argc, argv, "good");
 }
 
+/* Whether a gate, an event that only the host signals, is to hold the work back. If not, the bug is a race. */
+static inline bool gated_wanted(int argc, char **argv)
+{
+    return !wanted(argc, argv, "ungated");
+}
+
 static inline void nap(unsigned milliseconds)
 {
     const struct timespec t = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
@@ -171,5 +185,6 @@ static inline int verdict(bool shown, const char *what)
 }
 
 #define SECOND 1000000000ull
+#define IN_ORDER 2u /* ZE_COMMAND_QUEUE_FLAG_IN_ORDER, younger than the headers this is built with */
 
 #endif

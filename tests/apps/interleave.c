@@ -2,8 +2,6 @@
 /* Twelve fills on three in-order immediate lists, which share four words and nothing that orders them: for those who count orders. */
 #include "common.h"
 
-#define IN_ORDER 2u /* ZE_COMMAND_QUEUE_FLAG_IN_ORDER, younger than the headers this is built with */
-
 int main(void)
 {
     /* which word each list's commands write, in order */

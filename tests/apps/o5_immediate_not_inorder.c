@@ -5,8 +5,6 @@
  */
 #include "common.h"
 
-#define IN_ORDER 2u /* ZE_COMMAND_QUEUE_FLAG_IN_ORDER, younger than the headers this is built with */
-
 int main(int argc, char **argv)
 {
     const size_t big = 64u << 20, small = 4096;

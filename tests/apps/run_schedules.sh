@@ -12,6 +12,9 @@ loader=$(ls /usr/lib/*/libze_loader.so.1 /usr/lib*/libze_loader.so.1 2>/dev/null
 schedules="async eager lazy"
 for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do schedules="$schedules seed:$n"; done
 
+races="o1_evict_in_flight o2_host_staging_lifetime o3_event_rerecord o4_resubmit_stale_event o6_destroy_order
+    o8_short_timeout_ignored"
+
 expect() { # STATUS SCHEDULE PROGRAM ARG...
     want=$1 schedule=$2
     shift 2
@@ -45,7 +48,11 @@ for schedule in $schedules; do
         o7_wait_never_submitted o8_short_timeout_ignored; do
         expect 0 "$schedule" "$apps/$program" fixed
     done
+    for program in $races; do
+        expect 0 "$schedule" "$apps/$program" ungated fixed
+    done
     expect 0 "$schedule" "$apps/o1_evict_in_flight" fixed2
+    expect 0 "$schedule" "$apps/o1_evict_in_flight" ungated fixed2
     expect 0 "$schedule" "$apps/o5_immediate_not_inorder" fixed
     expect 0 "$schedule" "$apps/o5_immediate_not_inorder" fixed2
     expect "0 1" "$schedule" "$apps/o5_immediate_not_inorder"
@@ -60,7 +67,14 @@ expect 0 lazy env ZE_SOFT_DESTROY=keep "$apps/o6_destroy_order" # a driver that 
 for schedule in async eager lazy seed:1 seed:2; do # its short wait is a third of a second
     expect 1 "$schedule" "$apps/o8_short_timeout_ignored"
 done
-# races: which schedules show them is known
+# races: eager passes, and which schedules show them is known
+for program in $races; do
+    expect 0 eager "$apps/$program" ungated
+done
+for program in o1_evict_in_flight o2_host_staging_lifetime o3_event_rerecord o4_resubmit_stale_event o6_destroy_order; do
+    expect 1 lazy "$apps/$program" ungated
+done
+expect 1 seed:4 "$apps/o8_short_timeout_ignored" ungated
 expect 1 async "$apps/o5_immediate_not_inorder"
 expect 0 eager "$apps/o5_immediate_not_inorder"
 expect 0 eager "$apps/evict"
