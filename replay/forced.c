@@ -38,6 +38,8 @@ struct zr_forced {
     size_t *submits_at;   /* by call: index of its first */
     uint8_t *written;     /* by call: an item of its own says when */
     uint8_t *named;       /* by call */
+    size_t *unread;       /* synchronous submits whose commands are still to run: what the host read back is compared then */
+    size_t n_unread, room_unread;
 };
 
 /* -------------------------------------------------------------------------------------------------------------- plan */
@@ -297,6 +299,49 @@ bool zr_forced_written(const zr_run *run, const zr_call *call)
     return run->forced != NULL && run->forced->written[call - run->plan->calls];
 }
 
+/* A synchronous submit returns here before its commands have run. */
+bool zr_forced_unread(zr_run *run, const zr_call *call)
+{
+    struct zr_forced *const f = run->forced;
+    const int kind = call->func->kind;
+    if (f == NULL || (kind != ZT_K_APPEND && kind != ZT_K_EXECUTE))
+        return false;
+    const uint32_t queue = zr_object_of_role(call, ZT_R_QUEUE), on = queue != ZR_NONE ? queue : zr_object_of_role(call, ZT_R_LIST);
+    if (on == ZR_NONE || !f->places[on].synchronous ||
+        !zr_grow((void **)&f->unread, f->n_unread, &f->room_unread, sizeof(*f->unread)))
+        return false;
+    f->unread[f->n_unread++] = (size_t)(call - run->plan->calls);
+    return true;
+}
+
+static bool is_over(const zr_carrier *carrier)
+{
+    return carrier == NULL || (carrier->state != ZR_SUBMITTED && carrier->state != ZR_OPENED);
+}
+
+static bool all_over(struct zr_forced *f, size_t index)
+{
+    for (size_t i = f->submits_at[index]; i < f->submits_at[index + 1]; i++)
+        if (!is_over(carrier_of(f, f->submits[i].call, f->submits[i].execution)))
+            return false;
+    return is_over(carrier_of(f, index, 1)) && is_over(carrier_of(f, index, 2));
+}
+
+/* Compares what synchronous submits have read back: those that are over, and in any case those of a thread that goes on. */
+static void read_back(zr_run *run, uint32_t thread)
+{
+    struct zr_forced *const f = run->forced;
+    size_t kept = 0;
+    for (size_t i = 0; i < f->n_unread; i++) {
+        const zr_call *const call = &run->plan->calls[f->unread[i]];
+        if (call->thread == thread || all_over(f, f->unread[i]))
+            zr_check_readbacks(run, call);
+        else
+            f->unread[kept++] = f->unread[i];
+    }
+    f->n_unread = kept;
+}
+
 /* ------------------------------------------------------------------------------------------------------------- items */
 
 static size_t find_call(const zr_plan *plan, uint64_t number)
@@ -361,6 +406,8 @@ void zr_run_forced(zr_run *run, void (*make)(zr_run *run, const zr_call *call))
         const zr_item *const item = &run->options->items[i];
         const size_t index = find_call(plan, item->call);
         zr_carrier *const carrier = item->kind == ZR_I_COMMAND ? carrier_of(f, index, item->execution) : NULL;
+        if (f->n_unread > 0)
+            read_back(run, item->kind == ZR_I_CALL ? plan->calls[index].thread : ZR_NONE);
         if (item->kind == ZR_I_CALL)
             make(run, &plan->calls[index]);
         else if (item->kind == ZR_I_WRITE)
@@ -382,6 +429,8 @@ void zr_forced_finish(zr_run *run)
     uint64_t first = UINT64_MAX;
     if (f == NULL)
         return;
+    for (uint32_t thread = 0; thread < run->plan->n_threads && f->n_unread > 0; thread++)
+        read_back(run, thread);
     for (size_t i = 0; i < f->carriers.n && !atomic_load(&run->stop); i++) {
         if (f->carriers.all[i].state != ZR_SUBMITTED)
             continue;

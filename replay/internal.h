@@ -268,6 +268,8 @@ void zr_forced_finish(zr_run *run);
 int64_t zr_forced_call(zr_run *run, const zr_call *call, void *fn, uint64_t *words);
 /* Whether the host's writes of that call have been made already. */
 bool zr_forced_written(const zr_run *run, const zr_call *call);
+/* Whether what the call read back is compared later. */
+bool zr_forced_unread(zr_run *run, const zr_call *call);
 void zr_write_contents(zr_run *run, const zr_call *call);
 uint32_t zr_object_of_role(const zr_call *call, enum zt_role role);
 int64_t zr_call_by_name(zr_run *run, const char *name, const uint64_t *words);

@@ -292,7 +292,7 @@ static void make_call(zr_run *run, const zr_call *call)
     if (call->n_outs > 0)
         zr_take_outputs(run, call, result);
     look_at_start(run, call, result);
-    if (call->n_data > 0 && result == call->result)
+    if (call->n_data > 0 && result == call->result && !zr_forced_unread(run, call))
         zr_check_readbacks(run, call);
     if (run->options->n_points > 0)
         zr_inject(run, call, true);
