@@ -94,6 +94,27 @@ static inline ze_event_handle_t event_new(app *a)
     return event;
 }
 
+/* A counter-based event, of a pool of its own; the descriptor is younger than the headers this is built with. */
+static inline ze_event_handle_t counter_event_new(const app *a)
+{
+    const struct {
+        uint32_t stype;
+        const void *pNext;
+        uint32_t flags;
+    } counter = {.stype = 0x20014 /* COUNTER_BASED_EVENT_POOL_EXP_DESC */, .flags = 1 /* IMMEDIATE */};
+    const ze_event_pool_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC,
+                                       .pNext = &counter,
+                                       .flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE,
+                                       .count = 1};
+    const ze_event_desc_t event_desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC, .signal = ZE_EVENT_SCOPE_FLAG_HOST};
+    ze_event_pool_handle_t pool;
+    ze_event_handle_t event;
+    ze_device_handle_t device = a->device;
+    MUST(zeEventPoolCreate(a->context, &desc, 1, &device, &pool));
+    MUST(zeEventCreate(pool, &event_desc, &event));
+    return event;
+}
+
 static inline ze_command_queue_handle_t queue_new(const app *a, uint32_t ordinal, uint32_t index)
 {
     ze_command_queue_handle_t queue;

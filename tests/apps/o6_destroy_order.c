@@ -11,9 +11,7 @@ int main(int argc, char **argv)
     app a = app_open();
     ze_event_handle_t gate = event_new(&a);
     ze_command_queue_handle_t queue = queue_new(&a, 0, 0);
-    ze_fence_handle_t fence;
-    const ze_fence_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_FENCE_DESC};
-    MUST(zeFenceCreate(queue, &desc, &fence));
+    ze_fence_handle_t fence = fence_new(queue);
     ze_command_list_handle_t list = list_new(&a, 0);
     if (gated)
         MUST(zeCommandListAppendWaitOnEvents(list, 1, &gate));

@@ -13,7 +13,11 @@ schedules="async eager lazy"
 for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do schedules="$schedules seed:$n"; done
 
 races="o1_evict_in_flight o2_host_staging_lifetime o3_event_rerecord o4_resubmit_stale_event o6_destroy_order
-    o8_short_timeout_ignored"
+    o8_short_timeout_ignored s14_query_ignored"
+always="s6_close_and_submit_twice s7_reset_counter_event s10_free_before_submit s11_copy_past_end s12_fence_reset_in_flight
+    s13_pool_before_events s14_query_ignored"
+unseen="s1_two_threads_one_list s2_one_pool_two_threads" # the driver has locks of its own
+baits=$("$apps/bait")
 
 expect() { # STATUS SCHEDULE PROGRAM ARG...
     want=$1 schedule=$2
@@ -48,6 +52,15 @@ for schedule in $schedules; do
         o7_wait_never_submitted o8_short_timeout_ignored; do
         expect 0 "$schedule" "$apps/$program" fixed
     done
+    for program in $always $unseen s9_no_events_between_lists; do
+        expect 0 "$schedule" "$apps/$program" fixed
+    done
+    for mode in $baits; do
+        expect 0 "$schedule" "$apps/bait" "$mode"
+    done
+    for program in $unseen; do
+        expect 0 "$schedule" "$apps/$program"
+    done
     for program in $races; do
         expect 0 "$schedule" "$apps/$program" ungated fixed
     done
@@ -59,7 +72,7 @@ for schedule in $schedules; do
     expect "0 1" "$schedule" "$apps/evict"
     # forced by a gate, whatever the schedule
     for program in o1_evict_in_flight o2_host_staging_lifetime o3_event_rerecord o4_resubmit_stale_event o6_destroy_order \
-        o7_wait_never_submitted; do
+        o7_wait_never_submitted $always; do
         expect 1 "$schedule" "$apps/$program"
     done
 done
@@ -75,6 +88,10 @@ for program in o1_evict_in_flight o2_host_staging_lifetime o3_event_rerecord o4_
     expect 1 lazy "$apps/$program" ungated
 done
 expect 1 seed:4 "$apps/o8_short_timeout_ignored" ungated
+expect 1 seed:2 "$apps/s14_query_ignored" ungated
+expect 0 eager "$apps/s9_no_events_between_lists"
+expect 1 lazy "$apps/s9_no_events_between_lists"
+check "there are baits" [ "$(echo "$baits" | wc -l)" = 12 ]
 expect 1 async "$apps/o5_immediate_not_inorder"
 expect 0 eager "$apps/o5_immediate_not_inorder"
 expect 0 eager "$apps/evict"
