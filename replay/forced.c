@@ -344,25 +344,12 @@ static void read_back(zr_run *run, uint32_t thread)
 
 /* ------------------------------------------------------------------------------------------------------------- items */
 
-static size_t find_call(const zr_plan *plan, uint64_t number)
-{
-    size_t low = 0, high = plan->n_calls;
-    while (low < high) {
-        const size_t mid = (low + high) / 2;
-        if (plan->calls[mid].number < number)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < plan->n_calls && plan->calls[low].number == number ? low : SIZE_MAX;
-}
-
 static bool look_through(zr_run *run)
 {
     const zr_options *const o = run->options;
     struct zr_forced *const f = run->forced;
     for (size_t i = 0; i < o->n_items; i++) {
-        const size_t index = find_call(run->plan, o->items[i].call);
+        const size_t index = zr_find_call(run->plan, o->items[i].call);
         if (index == SIZE_MAX) {
             zr_stop(run, ZR_CANNOT, "the order names call #%llu, which the trace does not hold", (unsigned long long)o->items[i].call);
             return false;
@@ -404,7 +391,7 @@ void zr_run_forced(zr_run *run, void (*make)(zr_run *run, const zr_call *call))
         return;
     for (size_t i = 0; i < run->options->n_items && !atomic_load(&run->stop); i++) {
         const zr_item *const item = &run->options->items[i];
-        const size_t index = find_call(plan, item->call);
+        const size_t index = zr_find_call(plan, item->call);
         zr_carrier *const carrier = item->kind == ZR_I_COMMAND ? carrier_of(f, index, item->execution) : NULL;
         if (f->n_unread > 0)
             read_back(run, item->kind == ZR_I_CALL ? plan->calls[index].thread : ZR_NONE);

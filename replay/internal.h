@@ -202,6 +202,9 @@ int zr_program_leave(zr_plan *plan, zr_raw *raw);
 /* After the spans have memory: fills in what points there. */
 void zr_program_finish(zr_plan *plan);
 
+/* @return its index; SIZE_MAX if the trace does not hold it. */
+size_t zr_find_call(const zr_plan *plan, uint64_t number);
+
 typedef struct zr_orderer zr_orderer;
 /*
  * Fixes the order, event by event: for one thread a line, for several what each call has to wait for. NULL: out of
@@ -253,12 +256,18 @@ typedef struct zr_run {
     atomic_bool stop;
     unsigned spins; /* of a thread that waits for another, before it sleeps */
     struct zr_forced *forced; /* NULL: as recorded */
+    uint32_t *first_point, *next_point; /* of a call; of a point. ZR_NONE behind the last */
+    atomic_uint delayed; /* threads that are to let the device go on */
 } zr_run;
 
 /* Loads the driver and makes the calls, in the child. */
 void zr_run_plan(zr_run *run);
-/* inject.c: what options->points say for the call. */
+/* inject.c: sorts options->points by call. @return false if memory is out. */
+bool zr_inject_begin(zr_run *run);
+/* What they say for the call. */
 void zr_inject(zr_run *run, const zr_call *call, bool after);
+/* Waits until nothing is delayed any more. */
+void zr_inject_end(zr_run *run);
 int64_t zr_sync_object(zr_run *run, uint32_t index, uint64_t timeout);
 /* forced.c: makes options->items. */
 void zr_run_forced(zr_run *run, void (*make)(zr_run *run, const zr_call *call));

@@ -238,3 +238,16 @@ void zr_address_name(const zr_objects *o, uint64_t address, uint32_t mem, char *
     else
         snprintf(out, size, "host memory 0x%llx", (unsigned long long)address);
 }
+
+size_t zr_find_call(const zr_plan *plan, uint64_t number)
+{
+    size_t low = 0, high = plan->n_calls;
+    while (low < high) {
+        const size_t mid = (low + high) / 2;
+        if (plan->calls[mid].number < number)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < plan->n_calls && plan->calls[low].number == number ? low : SIZE_MAX;
+}

@@ -45,7 +45,7 @@ typedef struct zr_point {
     uint32_t object;      /* sync: this one only, an index of the plan's */
     uint32_t execution;
     uint8_t kind;
-    bool after;
+    bool after, device;   /* sync: behind the call. delay: what the call gives the device */
 } zr_point;
 typedef struct zr_points {
     zr_point *list;

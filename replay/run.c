@@ -454,6 +454,10 @@ void zr_run_plan(zr_run *run)
         report->verdict = ZR_CANNOT;
         return;
     }
+    if (run->options->n_points > 0 && !zr_inject_begin(run)) {
+        zr_stop(run, ZR_CANNOT, "not enough memory for injections");
+        return;
+    }
     const uint64_t start = now_ns();
     const bool one =
         run->options->threads == ZR_THREADS_ONE || plan->n_threads <= 1 || run->options->serialize != ZR_SERIALIZE_NONE;
@@ -467,6 +471,7 @@ void zr_run_plan(zr_run *run)
     }
     report->ns = now_ns() - start;
     zr_forced_finish(run);
+    zr_inject_end(run);
     if (!atomic_load(&run->stop)) {
         make_crash(run);
         drain(run);

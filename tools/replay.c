@@ -10,6 +10,8 @@
 
 enum { DRIVER = 1, DEVICE, SCHEDULE, THREADS, SERIALIZE, VERIFY, FROM, TO, LOOP, TIMEOUT, INJECT, ORDER, DRY_RUN, JSON, QUIET };
 
+#define MOST_INJECTIONS 64
+
 static const zt_option options[] = {
     {DRIVER, 0, "driver", "auto|soft|PATH",
      "what to replay on: the recorded driver if it is here, else any GPU, else libze_soft (auto); "
@@ -24,7 +26,7 @@ static const zt_option options[] = {
      "run the commands one by one in a given order: of submission, as late as possible, those of queue N (from 1) first,\n"
      "random ones, or that of a file"},
     {INJECT, 0, "inject", "POINT",
-     "sync@before:SEL, sync@after:SEL, sync(OBJECT)@..., gate@#A..#B, hold@#A..#B, delay@SEL:TIME; may be given often"},
+     "sync@before:SEL, sync@after:SEL, sync(OBJECT)@..., gate@#A..#B, hold@#A..#B, delay@SEL:TIME, delay(device)@SEL:TIME; may be given often"},
     {VERIFY, 0, "verify", "all|results|none",
      "compare results, outputs and what the host reads back; results only; nothing"},
     {FROM, 0, "from", "#A", "compare from call A on; those before it are made all the same"},
@@ -276,6 +278,9 @@ static int make_line(zt_trace *trace, const zr_points *points, const char *order
                                                     "a line such as '#12' or '#12@2' for each, not '%s'", order);
     for (size_t i = 0; i < points->n && status < 0; i++) {
         const zr_point *const p = &points->list[i];
+        if (p->device)
+            status = zt_usage_error(&zt_command_replay, "delay(device)@ is for replays on the recorded schedule: with gate@, hold@ or --order each "
+                                                        "command runs when its turn comes");
         if (p->kind != ZR_P_GATE && p->kind != ZR_P_HOLD)
             continue;
         const uint32_t before = node_of(graph, p->other, 0);
@@ -327,7 +332,7 @@ static int make_line(zt_trace *trace, const zr_points *points, const char *order
 static int run(int argc, char **argv)
 {
     zt_parser parser;
-    const char *injections[64], *order = NULL;
+    const char *injections[MOST_INJECTIONS], *order = NULL;
     size_t n_injections = 0;
     zr_points points = {0};
     zr_item *items = NULL;
@@ -346,7 +351,9 @@ static int run(int argc, char **argv)
         quiet |= id == QUIET;
         if (id == ORDER)
             order = parser.value;
-        if (id == INJECT && n_injections < 64)
+        if (id == INJECT && n_injections == MOST_INJECTIONS)
+            return zt_usage_error(&zt_command_replay, "--inject may be given %d times", MOST_INJECTIONS);
+        if (id == INJECT)
             injections[n_injections++] = parser.value;
         const int status = option_value(&parser, &o, id);
         if (status >= 0)

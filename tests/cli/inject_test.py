@@ -37,6 +37,30 @@ class Inject(harness.Case):
                 r = self.replay(f"--schedule={schedule}", f"--inject={point}")
                 self.assertEqual((r["first_mismatch"]["replayed"], r["injected"]), ("ZE_RESULT_SUCCESS", 1), (schedule, point))
 
+    def test_delays(self):
+        self.evict("eager", 0)
+        self.assertTrue(self.replay("--inject=delay@zeMemFree:1ms", "--inject=delay@#1:0.5us")["same"])
+        r = self.replay(f"--inject=delay(device)@#{self.submit}:1s")
+        self.assertEqual((r["first_mismatch"]["function"], r["first_mismatch"]["replayed"], r["injected"]),
+                         ("zeCommandQueueSynchronize", "ZE_RESULT_ERROR_DEVICE_LOST", 1))
+        r = self.replay(f"--inject=delay(device)@#{self.submit}:1s", f"--inject=sync(queue#1)@before:#{self.taken}")
+        self.assertEqual((r["same"], r["injected"]), (True, 2))
+        self.assertIn("gives the device work", self.refused("--inject=delay(device)@zeMemFree:1ms"))
+        self.refused(f"--inject=delay(device)@#{self.submit}:1s", f"--inject=gate@#{self.copy}..#{self.taken}")
+
+    def test_a_sync_that_cannot_end(self):
+        self.record(app("o4_resubmit_stale_event"), options=["-f", "--schedule=eager"], status=1)
+        submits = [c["call"] for c in self.dump() if c["function"] == "zeCommandQueueExecuteCommandLists"]
+        r = self.replay("--timeout=200ms", f"--inject=sync@after:#{submits[2]}")
+        self.assertFalse(r["same"])
+        self.assertIn(f"injected at call #{submits[2]} zeCommandQueueExecuteCommandLists did not end: the device waits for the host", r["message"])
+
+    def test_every_call_is_a_point(self):
+        self.record(app("mixed"), options=["-f", "--schedule=eager"])
+        r = self.replay("--inject=delay@*:0ns", "--inject=sync@before:zeInit")
+        self.assertTrue(r["same"], r)
+        self.assertGreaterEqual(r["injected"], r["calls"])
+
     def test_gate_breaks(self):
         self.evict("eager", 0)
         for schedule in SCHEDULES:
@@ -69,6 +93,7 @@ class Inject(harness.Case):
         for point in ("sync@before:nothing", "sync@here:#1", "sync(queue#7)@before:#1", "gate@#1", "gate@#1..#2", "hold@1..2", "delay@#1:soon", "delay@#1",
                       "stop@#1", "sync", "gate@#99999..#1", "zeMemFree[9]"):
             self.refused(f"--inject={point}")
+        self.assertEqual(zetrace("replay", *["--inject=sync@before:#1"] * 65, "t.zetrace").returncode, 2)
         for order in ("queue:9", "queue:0", "seed:x", "file:none", "never"):
             self.refused(f"--order={order}")
 
