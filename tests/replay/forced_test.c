@@ -313,6 +313,21 @@ static void never(hand *h)
     CALL(h, "zeCommandQueueSynchronize", W(b.queue), 1000000);
 }
 
+/* The evict program on an immediate list. */
+static void evict_immediate(hand *h)
+{
+    basics b;
+    start(h, &b);
+    const uint64_t from = new_memory(h, &b, "zeMemAllocDevice", SIZE), to = new_memory(h, &b, "zeMemAllocDevice", SIZE),
+                   list = new_immediate(h, &b, 0, 0);
+    CALL(h, "zeCommandListAppendMemoryCopy", list, to, from, SIZE, 0, 0, 0);
+    CALL(h, "zeContextEvictMemory", W(b.context), W(b.device), to, SIZE);
+    CALL(h, "zeMemFree", W(b.context), to);
+    for (unsigned i = 0; i < 3; i++)
+        CALL(h, "zeCommandListAppendBarrier", list, 0, 0, 0);
+    CALL(h, "zeCommandListHostSynchronize", list, UINT64_MAX);
+}
+
 /* More commands than a pool has events, on two contexts. */
 static void many(hand *h)
 {
@@ -396,6 +411,17 @@ static void test_evict(void)
     }
     const zt_pair shared = {(char[]){"ZE_SOFT_ENGINES"}, (char[]){"shared"}}; /* one submit at a time: no gate is in the way */
     CU_ASSERT_EQUAL(forced(good, evict_first, &shared), ZR_DIFFERS);
+}
+
+static void test_evict_immediate(void)
+{
+    CU_ASSERT_EQUAL(forced(record("immediate", "eager", evict_immediate), evict_first, NULL), ZR_DIFFERS);
+    CU_ASSERT_EQUAL(report.mismatches, 6); /* three appends, the wait, and what is drained: the list and the queue */
+    CU_ASSERT_STRING_EQUAL(report.first.function, "zeCommandListAppendBarrier");
+    CU_ASSERT_STRING_EQUAL(report.first.replayed, "ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY");
+    CU_ASSERT_EQUAL(forced(record("immediate", "lazy", evict_immediate), evict_first, NULL), ZR_SAME);
+    CU_ASSERT_STRING_EQUAL(report.failed_result, "ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY");
+    CU_ASSERT_EQUAL(report.stuck, 0);
 }
 
 static void big_last(const zr_plan *plan)
@@ -512,6 +538,7 @@ int main(void)
     CU_pSuite suite = CU_add_suite("forced", NULL, NULL);
     CU_ADD_TEST(suite, test_as_submitted);
     CU_ADD_TEST(suite, test_evict);
+    CU_ADD_TEST(suite, test_evict_immediate);
     CU_ADD_TEST(suite, test_overlap);
     CU_ADD_TEST(suite, test_writes);
     CU_ADD_TEST(suite, test_lost_with_its_list);
