@@ -184,8 +184,7 @@ int unordered(const program *p, const removal *r, pair *pairs)
     return close_graph(p, r) ? unordered_of_closed(p, r, pairs) : -1;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- contents
- */
+/* -------------------------------------------------------------------------------------------- contents */
 
 void pattern_bytes(uint64_t seed, unsigned char *to, size_t size)
 {
@@ -255,8 +254,7 @@ uint64_t contents(const program *p)
     return close_graph(p, &nothing) ? contents_of_closed(p, -1, -1) : 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------ what to leave
- * out */
+/* ----------------------------------------------------------------------------------- what to leave out */
 
 static bool is_host_wait(op_kind kind)
 {
@@ -317,12 +315,27 @@ static bool removal_at(program *p, int at, removal *out)
     }
 }
 
-static bool waits_for(const program *p, int run, int event)
+/* The node that signals the event for the run, -1 if it does not wait for it. */
+static int signaller(const program *p, int run, int event)
 {
     const host_op *const o = &p->ops[p->runs[run].append];
     for (int w = 0; w < o->n_waits; w++)
         if (o->waits[w] == event)
+            return p->runs[run].sources[w];
+    return -1;
+}
+
+/* Whether the run can be held back, by something else that it needs, from the signal till the reset: it misses the
+ * signal then. */
+static bool may_miss(const program *p, const pair *x)
+{
+    const int reset = p->ops[x->second_op].node, from = signaller(p, x->first_run, p->ops[x->second_op].event);
+    for (int r = 0; r < p->n_runs && from >= 0; r++) {
+        const int end = p->runs[r].end;
+        if (end != from && has(before[p->runs[x->first_run].start], end) && !has(before[reset], end) &&
+            !has(before[from], end))
             return true;
+    }
     return false;
 }
 
@@ -345,8 +358,7 @@ static bool of_class(const program *p, const pair *x, const removal *out)
     case NO_RESET:
         return two;
     case EARLY_RESET:
-        return x->second_op == out->move_op && x->first_run >= 0 &&
-               waits_for(p, x->first_run, p->ops[out->move_op].event);
+        return x->second_op == out->move_op && x->first_run >= 0 && may_miss(p, x);
     default:
         return x->second_op == out->move_op && x->first_run >= 0;
     }
@@ -388,56 +400,59 @@ static int score(const verdict_of_removal *v)
     return (v->eager_good ? 0 : 100000) + v->n_pairs;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- script
- */
+/* ---------------------------------------------------------------------------------------------- script */
 
 /* libze_soft counts what is submitted, the mark behind each execute too. */
-static void count_submits(const program *p, const removal *out, int *number)
+static void count_submits(const program *p, const removal *out, int *number, int *mark, int *left)
 {
     static int order[MAX_OPS];
     const int n = order_of(p, out, order);
     for (int i = 0, k = 0; i < n; i++) {
+        left[order[i]] = 0;
         for (int r = 0; r < p->n_runs; r++)
-            if (p->runs[r].submit == order[i] && !never(p, out, r))
+            if (p->runs[r].submit == order[i] && !never(p, out, r)) {
                 number[r] = ++k;
-        k += p->ops[order[i]].kind == OP_EXECUTE;
+                left[order[i]]++;
+            }
+        mark[order[i]] = p->ops[order[i]].kind == OP_EXECUTE ? ++k : 0;
     }
 }
 
 void write_script(const program *p, const verdict_of_removal *v, FILE *to)
 {
     enum { NEVER_SUBMITTED = 1000000000 };
-    static int number[MAX_RUNS], run_ending[MAX_NODES];
+    static int number[MAX_RUNS], mark[MAX_OPS], left[MAX_OPS], run_ending[MAX_NODES];
     static uint64_t early[WORDS];
     close_graph(p, &v->out);
     memset(run_ending, -1, sizeof(run_ending));
-    count_submits(p, &v->out, number);
+    count_submits(p, &v->out, number, mark, left);
     for (int r = 0; r < p->n_runs; r++)
         if (!never(p, &v->out, r))
             run_ending[p->runs[r].end] = r;
     const int second = node_of(p, &v->pair);
     memcpy(early, before[second], sizeof(early));
     put(early, second);
-    if (p->class == EARLY_RESET) { /* signalled, reset, and only then looked at */
-        const instance *const waiter = &p->runs[v->pair.first_run];
-        for (int w = 0; w < p->ops[waiter->append].n_waits; w++)
-            if (p->ops[waiter->append].waits[w] == p->ops[v->pair.second_op].event) {
-                for (int i = 0; i < WORDS; i++)
-                    early[i] |= before[waiter->sources[w]][i];
-                put(early, waiter->sources[w]);
-            }
+    if (p->class == EARLY_RESET) { /* signalled, reset, and only then waited for */
+        const int from = signaller(p, v->pair.first_run, p->ops[v->pair.second_op].event);
+        for (int i = 0; i < WORDS; i++)
+            early[i] |= before[from][i];
+        put(early, from);
     }
     for (int late = 0; late < 2; late++) {
-        for (int i = 0; i < n_sorted; i++)
-            if (run_ending[sorted[i]] >= 0 && late == !has(early, sorted[i]))
-                fprintf(to, "%d\n", number[run_ending[sorted[i]]]);
+        for (int i = 0; i < n_sorted; i++) {
+            const int r = run_ending[sorted[i]];
+            if (r < 0 || late == has(early, sorted[i]))
+                continue;
+            fprintf(to, "%d\n", number[r]);
+            if (--left[p->runs[r].submit] == 0 && mark[p->runs[r].submit] > 0)
+                fprintf(to, "%d\n", mark[p->runs[r].submit]);
+        }
         if (late == 0 && v->pair.second_run < 0)
             fprintf(to, "%d\n", NEVER_SUBMITTED); /* the rest ends in the waits that come after the host's operation */
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------- choice
- */
+/* ---------------------------------------------------------------------------------------------- choice */
 
 bool choose_removal(program *p, verdict_of_removal *best)
 {

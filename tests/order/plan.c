@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-/* ----------------------------------------------------------------------------------------------------------- commands
- */
+/* -------------------------------------------------------------------------------------------- commands */
 
 static bool overlaps(const plan_access *a, int buffer, int from, int to, bool write)
 {
@@ -144,8 +143,7 @@ static void random_command(program *p)
     append_ordered(p, o);
 }
 
-/* -------------------------------------------------------------------------------------- what the host does in between
- */
+/* ----------------------------------------------------------------------- what the host does in between */
 
 /* Waits for whatever uses the buffer, and does something with it at once. */
 static void touch(program *p, op_kind kind, int b)
@@ -347,8 +345,7 @@ static void host_action(program *p)
         touch(p, what == 0 ? OP_WRITE : what == 1 ? OP_FREE : OP_EVICT, b);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- plan
- */
+/* ------------------------------------------------------------------------------------------------ plan */
 
 static void make_world(program *p, int lanes)
 {

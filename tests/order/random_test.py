@@ -9,6 +9,7 @@ import collections
 import os
 import re
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
@@ -150,7 +151,8 @@ def rates(seeds, runs):
                 continue
             made += 1
             hides += good(eager)
-            forced += not good(run(seed, klass, "script:/tmp/zetrace-order", False, "--script=/tmp/zetrace-order"))
+            with tempfile.NamedTemporaryFile() as order:
+                forced += not good(run(seed, klass, f"script:{order.name}", False, f"--script={order.name}"))
             found = [s for s in schedules if not good(run(seed, klass, s))]
             at.update(found)
             hits += len(found)
