@@ -209,7 +209,6 @@ static void execute(reading *r, uint32_t index)
             continue;
         zo_saw_object_gone(g, index, list, ZO_X_LIST_AGAIN);
         const uint32_t from = (uint32_t)g->chains[chain].n + 1;
-        l->submitted = true;
         for (size_t k = 0; k < l->n_commands; k++)
             zo_submit(g, index, carrier, l->commands[k]);
         add_submit(g, list, (zo_range){chain, from, (uint32_t)g->chains[chain].n});
@@ -220,6 +219,7 @@ static void execute(reading *r, uint32_t index)
             g->commands[own].n_waits = 0;
             g->commands[own].flags = ZO_BARRIER;
             zo_submit(g, index, carrier, own);
+            g->instances[g->n_instances - 1].execution = 2; /* of the call: its waits are the first */
         }
     }
     const uint32_t fence = object_by_role(r, ZT_R_FENCE);
@@ -248,16 +248,19 @@ static void appended(reading *r, uint32_t index)
 
 static void host_writes(zo_graph *g, uint32_t index, const zt_call *call)
 {
-    zo_call *const c = &g->calls[index];
-    c->writes = (uint32_t)g->n_accesses;
+    g->calls[index].writes = (uint32_t)g->n_writes;
+    g->calls[index].silent = (uint32_t)g->n_silent;
     for (uint32_t i = 0; i < call->n_contents; i++) {
         const zt_content *const content = &call->contents[i];
-        zo_access access = {.write = 1};
-        if (!content->changed || content->kind == ZT_C_READBACK || !locate(g, content->addr, content->len, &access))
+        zo_write write = {.access = {.write = 1}, .content = i + 1};
+        if (content->kind == ZT_C_READBACK || !locate(g, content->addr, content->len, &write.access))
             continue;
-        if (ZO_PUSH(g, g->accesses, g->n_accesses, g->room_accesses, access))
-            g->calls[index].n_writes++;
-        zo_saw_host_write(g, index, &access);
+        if (content->changed && zo_saw_host_write(g, index, &write.access)) {
+            if (ZO_PUSH(g, g->writes, g->n_writes, g->room_writes, write))
+                g->calls[index].n_writes++;
+        } else if (zo_device_writes(g, index, &write.access) && ZO_PUSH(g, g->silent, g->n_silent, g->room_silent, write.content)) {
+            g->calls[index].n_silent++;
+        }
     }
 }
 
@@ -325,7 +328,7 @@ static void act(reading *r, uint32_t index)
     case ZT_K_RESET:
         if (o != NULL && o->is_list) {
             gone(g, index, c->object);
-            o->closed = o->submitted = false;
+            o->closed = false;
             o->n_commands = 0;
         }
         break;
@@ -466,10 +469,8 @@ static void created(zo_graph *g, const zt_call *call)
     o->synchronous = f.synchronous;
     o->immediate = (call->func->flags & ZT_F_IMMEDIATE) != 0;
     o->counter_based = f.counter_based || (o->is_event && zo_object_at(g, parent) && zo_object_at(g, parent)->counter_based);
-    if (o->is_queue || o->immediate) {
+    if (o->is_queue || o->immediate)
         carrier_chain(g, index);
-        g->chains[g->objects[index].chain].in_order = o->in_order;
-    }
 }
 
 static uint32_t find_call(const zo_graph *g, uint64_t number)
@@ -586,6 +587,8 @@ void zo_graph_free(zo_graph *g)
     free(g->chains);
     free(g->accesses);
     free(g->waits);
+    free(g->writes);
+    free(g->silent);
     free(g->captured);
     free(g->ranges);
     free(g->conflicts);

@@ -89,42 +89,85 @@ void zo_saw_start(zo_graph *g, uint32_t index)
     }
 }
 
-/* Everything submitted that may still be under way at the call and has such an access. */
-static void in_flight(zo_graph *g, uint32_t call, const zo_access *what, int kind)
+typedef bool (*seen_fn)(void *ctx, zo_graph *g, uint32_t instance, const zo_access *access);
+
+/* Executions submitted by now that have an access there, until one says stop; those that have run in the simulation first. */
+static bool each_user(zo_graph *g, const zo_access *what, seen_fn seen, void *ctx)
 {
-    const uint32_t node = call | ZO_CALL_BIT;
     zo_object *const mem = zo_object_at(g, what->mem);
     for (size_t i = 0; mem != NULL && i < mem->n_history; i++) {
         const zo_history h = mem->history[i];
-        if (!(h.node & ZO_CALL_BIT) && overlap(&h.access, what) && (kind != ZO_X_HOST_WRITE || !h.access.write) &&
-            !zo_before(g, h.node, node))
-            add(g, (zo_conflict){.kind = kind, .a = h.node, .b = node, .object = what->mem, .lo = what->lo, .hi = what->hi,
-                                 .coarse = h.access.coarse});
+        if (!(h.node & ZO_CALL_BIT) && overlap(&h.access, what) && seen(ctx, g, h.node, &h.access))
+            return true;
     }
     for (size_t k = 0; k < g->n_chains; k++) {
         const zo_chain *const chain = &g->chains[k];
         for (size_t i = chain->started; chain->device && i < chain->n; i++) {
             const zo_command *const c = &g->commands[g->instances[chain->nodes[i]].command];
             for (uint32_t j = 0; j < c->n_accesses; j++) {
-                const zo_access *const access = &g->accesses[c->accesses + j];
-                if (overlap(access, what) && (kind != ZO_X_HOST_WRITE || !access->write))
-                    add(g, (zo_conflict){.kind = kind, .a = chain->nodes[i], .b = node, .object = what->mem, .lo = what->lo,
-                                         .hi = what->hi, .coarse = access->coarse});
+                const zo_access access = g->accesses[c->accesses + j];
+                if (overlap(&access, what) && seen(ctx, g, chain->nodes[i], &access))
+                    return true;
             }
         }
     }
+    return false;
+}
+
+typedef struct visit {
+    const zo_access *what;
+    uint32_t node; /* the host call */
+    uint32_t since; /* explained: the submit of the reader */
+    int kind;
+    size_t found;
+} visit;
+
+static bool see_in_flight(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
+{
+    visit *const v = ctx;
+    if (!zo_before(g, x, v->node)) {
+        v->found++;
+        add(g, (zo_conflict){.kind = v->kind, .a = x, .b = v->node, .object = v->what->mem, .lo = v->what->lo, .hi = v->what->hi,
+                             .coarse = access->coarse});
+    }
+    return false;
 }
 
 void zo_saw_memory_gone(zo_graph *g, uint32_t call, int kind)
 {
     const zo_call *const c = &g->calls[call];
     const zo_access all = {.lo = c->lo, .hi = c->hi, .mem = c->object, .write = 1};
-    in_flight(g, call, &all, kind);
+    visit v = {.what = &all, .node = call | ZO_CALL_BIT, .kind = kind};
+    each_user(g, &all, see_in_flight, &v);
 }
 
-void zo_saw_host_write(zo_graph *g, uint32_t call, const zo_access *access)
+static bool see_writer(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
 {
-    in_flight(g, call, access, ZO_X_HOST_WRITE);
+    const visit *const v = ctx;
+    return access->write && x != v->since && !zo_before(g, x, v->node);
+}
+
+bool zo_device_writes(zo_graph *g, uint32_t call, const zo_access *access)
+{
+    visit v = {.node = call | ZO_CALL_BIT, .since = ZO_NONE};
+    return each_user(g, access, see_writer, &v);
+}
+
+/* The bytes were looked at when the reader was submitted: a command that had not ended by then may have changed them since. */
+static bool see_reader(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
+{
+    visit *const v = ctx;
+    if (access->write || zo_before(g, x, v->node))
+        return false;
+    visit writer = {.node = g->instances[x].submit | ZO_CALL_BIT, .since = x};
+    return each_user(g, v->what, see_writer, &writer) ? false : see_in_flight(ctx, g, x, access);
+}
+
+bool zo_saw_host_write(zo_graph *g, uint32_t call, const zo_access *access)
+{
+    visit v = {.what = access, .node = call | ZO_CALL_BIT, .kind = ZO_X_HOST_WRITE};
+    each_user(g, access, see_reader, &v);
+    return v.found > 0;
 }
 
 /* ----------------------------------------------------------------------------------------------------------- objects */

@@ -29,7 +29,7 @@ typedef struct zo_range {
 } zo_range;
 
 typedef struct zo_chain {
-    bool device, in_order;
+    bool device;
     uint32_t object;     /* carrier */
     uint32_t *nodes;     /* by position - 1: instance or call */
     size_t n, room;
@@ -86,10 +86,17 @@ typedef struct zo_call {
     uint32_t preds, n_preds; /* what its success ordered before its return */
     uint32_t previous_sync;  /* of its thread, index + 1 */
     uint32_t order, end_order;
-    uint32_t writes, n_writes; /* into graph->accesses: host memory found changed */
+    uint32_t writes, n_writes;   /* into graph->writes: host memory found changed while in flight */
+    uint32_t silent, n_silent;   /* into graph->silent: contents that a command may have written */
     const zo_clock *clock, *observed; /* at ENTER; observed: what any thread had been told */
     uint8_t flags;
 } zo_call;
+
+/* A content of a call by its number from 1. */
+typedef struct zo_write {
+    zo_access access;
+    uint32_t content;
+} zo_write;
 
 typedef struct zo_use { /* a node that signals, waits for, or carries an object */
     uint32_t node;
@@ -121,7 +128,6 @@ typedef struct zo_object {
     uint32_t *commands; size_t n_commands, room_commands;
     zo_range *submits; size_t n_submits, room_submits;
     zo_history *history; size_t n_history, room_history;
-    bool submitted;
 } zo_object;
 
 struct zo_graph {
@@ -134,6 +140,8 @@ struct zo_graph {
     zo_instance *instances; size_t n_instances, room_instances;
     zo_chain *chains; size_t n_chains, room_chains;
     zo_access *accesses; size_t n_accesses, room_accesses;
+    zo_write *writes; size_t n_writes, room_writes;
+    uint32_t *silent; size_t n_silent, room_silent;
     uint32_t *waits; size_t n_waits, room_waits;
     uint32_t *captured; size_t n_captured, room_captured;
     zo_range *ranges; size_t n_ranges, room_ranges;
@@ -182,7 +190,10 @@ void zo_told(zo_graph *g, uint32_t call, const zo_range *ranges, size_t n);
 /* conflicts.c: hooks */
 void zo_saw_start(zo_graph *g, uint32_t instance);
 void zo_saw_memory_gone(zo_graph *g, uint32_t call, int kind);
-void zo_saw_host_write(zo_graph *g, uint32_t call, const zo_access *access);
+/* @return whether the host's write found at the call may be one under a command that reads it. */
+bool zo_saw_host_write(zo_graph *g, uint32_t call, const zo_access *access);
+/* Whether a command that may be under way at the call writes there. */
+bool zo_device_writes(zo_graph *g, uint32_t call, const zo_access *access);
 void zo_saw_object_gone(zo_graph *g, uint32_t call, uint32_t object, int kind);
 void zo_saw_event_use(zo_graph *g, uint32_t event, uint32_t node, int how);
 void zo_saw_stale(zo_graph *g, uint32_t event, uint32_t waiter, uint32_t signaller);

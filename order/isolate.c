@@ -49,11 +49,12 @@ static enum outcome trial(finder *f, const line *l, const char *what)
     /* gates of one engine would block each other, and a fault that nobody is told of is no outcome */
     static const zt_pair knobs[] = {{(char *)"ZE_SOFT_ENGINES", (char *)"independent"}, {(char *)"ZE_SOFT_FAULT", (char *)"ban"}};
     zr_options o = *f->o->replay;
-    zr_item *const items = zo_graph_items(f->g, l->nodes, l->n);
+    size_t n_items;
+    zr_item *const items = zo_graph_items(f->g, l->nodes, l->n, &n_items);
     if (items == NULL)
         return CANNOT;
     o.items = items;
-    o.n_items = l->n;
+    o.n_items = n_items;
     o.schedule = "eager";
     o.environment = knobs;
     o.n_environment = sizeof(knobs) / sizeof(knobs[0]);

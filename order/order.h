@@ -148,8 +148,8 @@ enum zo_policy {
 size_t zo_schedule(zo_graph *graph, int policy, uint64_t value, const uint32_t *like, size_t n_like, const zo_edge *extra,
                    size_t n_extra, uint32_t **line, uint32_t *stuck);
 
-/* A line as items for zr_options, one for each node; free() it. NULL when memory is out. */
-zr_item *zo_graph_items(const zo_graph *graph, const uint32_t *line, size_t n);
+/* A line as items for zr_options; free() it. NULL when memory is out. */
+zr_item *zo_graph_items(const zo_graph *graph, const uint32_t *line, size_t n, size_t *n_items);
 /* The chain of the n-th queue or immediate list, from 1; ZO_NONE. */
 uint32_t zo_graph_carrier(const zo_graph *graph, uint64_t n);
 /* Nodes of the command that a call appended, in that execution, or of all commands that it submitted. @return how many. */

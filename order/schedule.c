@@ -89,13 +89,17 @@ static void start_all(scheduler *s)
     }
 }
 
+/* A wait that succeeded belongs where it returned: other threads may have helped it. */
+static uint32_t place_of(const zo_call *c)
+{
+    return c->func->kind == ZT_K_SYNC || c->func->kind == ZT_K_QUERY ? c->end_order : c->order;
+}
+
 static int by_order(const void *a, const void *b, void *ctx)
 {
     const zo_graph *const g = ctx;
     const zo_call *const x = &g->calls[*(const uint32_t *)a], *const y = &g->calls[*(const uint32_t *)b];
-    /* a wait that succeeded belongs where it returned: others may have helped it */
-    const uint32_t i = x->n_preds ? x->end_order : x->order, k = y->n_preds ? y->end_order : y->order;
-    return i < k ? -1 : i > k;
+    return place_of(x) < place_of(y) ? -1 : place_of(x) > place_of(y);
 }
 
 static uint64_t roll(uint64_t *state)
@@ -252,19 +256,27 @@ size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like
     return n;
 }
 
-zr_item *zo_graph_items(const zo_graph *g, const uint32_t *line, size_t n)
+zr_item *zo_graph_items(const zo_graph *g, const uint32_t *line, size_t n, size_t *n_items)
 {
-    zr_item *const items = malloc((n + 1) * sizeof(*items));
+    zr_item *const items = malloc((n + g->n_writes + g->n_silent + 1) * sizeof(*items));
+    size_t k = 0;
     for (size_t i = 0; items != NULL && i < n; i++) {
         const uint32_t node = line[i];
-        if (node & (ZO_CALL_BIT | ZO_WRITE_BIT)) {
-            const uint32_t call = node & ~(ZO_CALL_BIT | ZO_WRITE_BIT);
-            items[i] = (zr_item){g->calls[call].number, 0, node & ZO_CALL_BIT ? ZR_I_CALL : ZR_I_WRITE};
-        } else {
+        const zo_call *const c = node & (ZO_CALL_BIT | ZO_WRITE_BIT) ? &g->calls[node & ~(ZO_CALL_BIT | ZO_WRITE_BIT)] : NULL;
+        if (c == NULL) {
             const zo_point p = zo_graph_point(g, node);
-            items[i] = (zr_item){p.call, p.execution, ZR_I_COMMAND};
+            items[k++] = (zr_item){p.call, p.execution, ZR_I_COMMAND};
+            continue;
         }
+        for (uint32_t w = 0; !(node & ZO_CALL_BIT) && w < c->n_writes; w++)
+            items[k++] = (zr_item){c->number, g->writes[c->writes + w].content, ZR_I_WRITE};
+        if (!(node & ZO_CALL_BIT))
+            continue;
+        for (uint32_t w = 0; w < c->n_silent; w++)
+            items[k++] = (zr_item){c->number, g->silent[c->silent + w], ZR_I_NO_WRITE};
+        items[k++] = (zr_item){c->number, 0, ZR_I_CALL};
     }
+    *n_items = k;
     return items;
 }
 

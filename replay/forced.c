@@ -36,7 +36,6 @@ struct zr_forced {
     submit *submits;      /* of all executes, one behind the other */
     size_t n_submits, room_submits;
     size_t *submits_at;   /* by call: index of its first */
-    uint8_t *written;     /* by call: an item of its own says when */
     uint8_t *named;       /* by call */
     size_t *unread;       /* synchronous submits whose commands are still to run: what the host read back is compared then */
     size_t n_unread, room_unread;
@@ -294,11 +293,6 @@ int64_t zr_forced_call(zr_run *run, const zr_call *call, void *fn, uint64_t *wor
     return result;
 }
 
-bool zr_forced_written(const zr_run *run, const zr_call *call)
-{
-    return run->forced != NULL && run->forced->written[call - run->plan->calls];
-}
-
 /* A synchronous submit returns here before its commands have run. */
 bool zr_forced_unread(zr_run *run, const zr_call *call)
 {
@@ -354,12 +348,23 @@ static bool look_through(zr_run *run)
             zr_stop(run, ZR_CANNOT, "the order names call #%llu, which the trace does not hold", (unsigned long long)o->items[i].call);
             return false;
         }
-        f->written[index] |= o->items[i].kind == ZR_I_WRITE;
+        const bool about_contents = o->items[i].kind == ZR_I_WRITE || o->items[i].kind == ZR_I_NO_WRITE;
+        const zr_call *const call = &run->plan->calls[index];
+        for (uint32_t k = 0; about_contents && k < call->n_data; k++)
+            if (o->items[i].execution == 0 || o->items[i].execution == call->data[k].number)
+                call->data[k].held = 1;
         f->named[index] |= o->items[i].kind == ZR_I_CALL;
     }
     for (size_t i = 0; i < run->plan->n_calls; i++)
         run->report->not_made += !f->named[i];
     return true;
+}
+
+static void write_items(zr_run *run, const zr_call *call, uint32_t number)
+{
+    for (uint32_t i = 0; i < call->n_data; i++)
+        if (number == 0 || call->data[i].number == number)
+            zr_write_contents(run, call, call->data[i].number);
 }
 
 static uint64_t limit_of(const zr_run *run)
@@ -379,10 +384,9 @@ void zr_run_forced(zr_run *run, void (*make)(zr_run *run, const zr_call *call))
         f->executions = calloc(plan->n_calls + 1, sizeof(*f->executions));
         f->first = calloc(plan->n_calls + 1, sizeof(*f->first));
         f->submits_at = calloc(plan->n_calls + 1, sizeof(*f->submits_at));
-        f->written = calloc(plan->n_calls + 1, 1);
         f->named = calloc(plan->n_calls + 1, 1);
     }
-    if (f == NULL || !f->places || !f->executions || !f->first || !f->submits_at || !f->written || !f->named || !plan_submits(run)) {
+    if (f == NULL || !f->places || !f->executions || !f->first || !f->submits_at || !f->named || !plan_submits(run)) {
         zr_stop(run, ZR_CANNOT, "not enough memory for a replay in a given order");
         return;
     }
@@ -398,7 +402,7 @@ void zr_run_forced(zr_run *run, void (*make)(zr_run *run, const zr_call *call))
         if (item->kind == ZR_I_CALL)
             make(run, &plan->calls[index]);
         else if (item->kind == ZR_I_WRITE)
-            zr_write_contents(run, &plan->calls[index]);
+            write_items(run, &plan->calls[index], item->execution);
         else if (carrier != NULL)
             zr_carrier_open(run, &f->carriers, carrier);
     }

@@ -117,6 +117,8 @@ typedef struct zr_data { /* contents */
     void *live;   /* pageable memory */
     uint32_t mem; /* else this allocation */
     uint8_t readback;
+    uint8_t held;     /* an item of its own says when it is written, if ever */
+    uint32_t number;  /* among the call's contents, from 1 */
 } zr_data;
 
 typedef struct zr_dep { /* thread must have finished that many calls first */
@@ -275,11 +277,10 @@ void zr_run_forced(zr_run *run, void (*make)(zr_run *run, const zr_call *call));
 void zr_forced_finish(zr_run *run);
 /* The call itself, with commands put on carriers. */
 int64_t zr_forced_call(zr_run *run, const zr_call *call, void *fn, uint64_t *words);
-/* Whether the host's writes of that call have been made already. */
-bool zr_forced_written(const zr_run *run, const zr_call *call);
 /* Whether what the call read back is compared later. */
 bool zr_forced_unread(zr_run *run, const zr_call *call);
-void zr_write_contents(zr_run *run, const zr_call *call);
+/* Writes the call's contents that are not held; or, if `number` is not 0, the one with that number, held or not. */
+void zr_write_contents(zr_run *run, const zr_call *call, uint32_t number);
 uint32_t zr_object_of_role(const zr_call *call, enum zt_role role);
 int64_t zr_call_by_name(zr_run *run, const char *name, const uint64_t *words);
 /* Ends the replay: it can't go on. */

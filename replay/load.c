@@ -65,7 +65,8 @@ static bool copy_contents(loader *l, const zt_call *from, zr_call *call)
                           .len = content->len,
                           .hash = content->hash,
                           .mem = ZR_NONE,
-                          .readback = content->kind == ZT_C_READBACK};
+                          .readback = content->kind == ZT_C_READBACK,
+                          .number = i + 1};
         if (bytes != NULL && len >= content->len) {
             void *const copy = zr_alloc(&l->plan->arena, content->len);
             if (copy == NULL)

@@ -136,11 +136,11 @@ static bool apply_fixes(const zr_run *run, const zr_call *call, uint64_t *words)
     return true;
 }
 
-void zr_write_contents(zr_run *run, const zr_call *call)
+void zr_write_contents(zr_run *run, const zr_call *call, uint32_t number)
 {
     for (uint32_t i = 0; i < call->n_data; i++) {
         const zr_data *const data = &call->data[i];
-        if (data->readback || data->bytes == NULL)
+        if (data->readback || data->bytes == NULL || (number == 0 ? data->held : data->number != number))
             continue;
         uint8_t *live = data->live;
         if (data->mem != ZR_NONE) {
@@ -262,8 +262,8 @@ static void make_call(zr_run *run, const zr_call *call)
             not_made(run); /* it was to come from a call that failed here, which has been told */
         return;
     }
-    if (call->n_data > 0 && !zr_forced_written(run, call))
-        zr_write_contents(run, call);
+    if (call->n_data > 0)
+        zr_write_contents(run, call, 0);
     for (uint32_t i = 0; i < call->n_outs; i++)
         if (call->outs[i].clear)
             memset(call->outs[i].live, 0, 8);
@@ -309,7 +309,7 @@ static void make_crash(zr_run *run)
     uint64_t words[256];
     if (fn == NULL || !apply_fixes(run, call, words))
         return;
-    zr_write_contents(run, call);
+    zr_write_contents(run, call, 0);
     atomic_store(&run->shared->current, (uint_fast32_t)(call - run->plan->calls));
     atomic_store(&run->shared->crashing, 1);
     atomic_fetch_add(&run->shared->progress, 1);

@@ -319,7 +319,7 @@ static int make_line(zt_trace *trace, const zr_points *points, const char *order
         status = zt_usage_error(&zt_command_replay, "this order can't be had: %s would wait for itself", chain[0] ? chain : "something");
     }
     if (status < 0) {
-        *items = zo_graph_items(graph, line, *n);
+        *items = zo_graph_items(graph, line, *n, n);
         status = *items ? -1 : ZT_EXIT_CANNOT;
     }
     free(line);

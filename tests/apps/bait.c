@@ -208,8 +208,8 @@ static bool host_signal(void)
     ze_command_list_handle_t list = list_new(&a, 0);
     MUST(zeCommandListAppendMemoryCopy(list, to, from, SIZE, NULL, 1, &go));
     MUST(zeCommandListClose(list));
+    memset(from, 5, SIZE); /* before the submit: from then on it is the device's */
     MUST(run(queue, list, NULL));
-    memset(from, 5, SIZE);
     MUST(zeEventHostSignal(go));
     MUST(zeCommandQueueSynchronize(queue, UINT64_MAX));
     return to[0] == 5 && to[SIZE - 1] == 5;
