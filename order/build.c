@@ -5,244 +5,7 @@
 #include <string.h>
 
 #include "check.h"
-
-bool zo_grow(zo_graph *g, void *array, size_t n, size_t *room, size_t element)
-{
-    if (n < *room)
-        return true;
-    const size_t more = *room ? *room * 2 : 16;
-    void *const grown = n >= ZO_CALL_BIT - 2 ? NULL : realloc(*(void **)array, more * element);
-    if (grown == NULL) {
-        g->out_of_memory = true;
-        return false;
-    }
-    *(void **)array = grown;
-    *room = more;
-    return true;
-}
-
-zo_object *zo_object_at(zo_graph *g, uint32_t index)
-{
-    return index == ZO_PAGEABLE ? &g->pageable : index < g->n_objects ? &g->objects[index] : NULL;
-}
-
-static bool is_kind(const zt_object *o, const char *kind)
-{
-    return strcmp(o->kind, kind) == 0;
-}
-
-uint32_t zo_object_index(zo_graph *g, const zt_object *base)
-{
-    if (base == NULL)
-        return ZO_NONE;
-    while (g->n_objects <= base->index) {
-        const zt_object *const *list;
-        zt_objects_list(g->names, &list);
-        const zt_object *const next = list[g->n_objects];
-        const zo_object o = {.base = next, .chain = ZO_NONE, .parent = ZO_NONE, .signaller = ZO_NONE, .attempt = ZO_NONE,
-                             .assigned = ZO_NONE, .last_reset = ZO_NONE, .is_event = is_kind(next, "event"),
-                             .is_fence = is_kind(next, "fence"), .is_queue = is_kind(next, "queue"), .is_list = is_kind(next, "list")};
-        if (!ZO_PUSH(g, g->objects, g->n_objects, g->room_objects, o))
-            return ZO_NONE;
-    }
-    return base->index;
-}
-
-static uint32_t new_chain(zo_graph *g, bool device, uint32_t object)
-{
-    const zo_chain chain = {.device = device, .object = object};
-    return ZO_PUSH(g, g->chains, g->n_chains, g->room_chains, chain) ? (uint32_t)g->n_chains - 1 : ZO_NONE;
-}
-
-static uint32_t carrier_chain(zo_graph *g, uint32_t object)
-{
-    zo_object *const o = zo_object_at(g, object);
-    if (o->chain == ZO_NONE)
-        o->chain = new_chain(g, true, object);
-    return o->chain;
-}
-
-/* --------------------------------------------------------------------------------------------------- one call's words */
-
-typedef struct reading {
-    zo_graph *g;
-    const zt_call *call;
-    zt_call_memory in;
-    zt_memory memory;
-    zt_walk walk;
-} reading;
-
-static void begin(reading *r, zo_graph *g, const zt_call *call)
-{
-    *r = (reading){.g = g, .call = call, .in = {call, ZT_ENTER, g->trace}};
-    r->memory = zt_memory_of(&r->in);
-    r->walk = (zt_walk){.func = call->func, .words = call->words, .phase = ZT_ENTER, .memory = &r->memory};
-}
-
-static uint32_t handle_index(reading *r, const zt_field *f, uint64_t handle)
-{
-    return zo_object_index(r->g, zt_object_of_handle(r->g->names, &zt_types[f->type], handle));
-}
-
-static uint32_t object_by_role(reading *r, enum zt_role role)
-{
-    const zt_field *const f = zt_param_by_role(r->call->func, role);
-    return f != NULL && f->shape == ZT_VALUE && zt_types[f->type].cls == ZT_HANDLE ? handle_index(r, f, r->call->words[f->offset])
-                                                                                    : ZO_NONE;
-}
-
-static const uint64_t *array_by_role(reading *r, enum zt_role role, const zt_field **f, uint32_t *n)
-{
-    *f = zt_param_by_role(r->call->func, role);
-    const int64_t count = *f && (*f)->shape == ZT_ARRAY ? zt_eval_param(&r->walk, &(*f)->count) : 0;
-    *n = 0;
-    if (count <= 0 || count > 1 << 20 || r->call->words[(*f)->offset] == 0)
-        return NULL;
-    const uint64_t *const list = r->memory.at(r->memory.ctx, r->call->words[(*f)->offset], (uint64_t)count * 8);
-    *n = list ? (uint32_t)count : 0;
-    return list;
-}
-
-/* The object that a call is about: where waits, resets and destructions look. */
-static uint32_t subject(reading *r)
-{
-    static const enum zt_role roles[] = {ZT_R_DESTROY, ZT_R_EVENT, ZT_R_FENCE, ZT_R_QUEUE, ZT_R_LIST, ZT_R_SELF, ZT_R_KERNEL};
-    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
-        const uint32_t found = object_by_role(r, roles[i]);
-        if (found != ZO_NONE)
-            return found;
-    }
-    return ZO_NONE;
-}
-
-static bool locate(zo_graph *g, uint64_t address, uint64_t length, zo_access *out)
-{
-    const zt_object *const a = zt_object_of_address(g->names, address);
-    if (length > UINT64_MAX - address)
-        length = UINT64_MAX - address;
-    if (a == NULL) {
-        out->mem = ZO_PAGEABLE;
-        out->lo = address;
-    } else {
-        out->mem = zo_object_index(g, a);
-        out->lo = address - a->value;
-    }
-    out->hi = out->lo + length;
-    return out->mem != ZO_NONE;
-}
-
-/* ---------------------------------------------------------------------------------------------------------- commands */
-
-static void add_access(reading *r, zo_command *c, const zt_field *f)
-{
-    zo_graph *const g = r->g;
-    const int64_t n = zt_eval_param(&r->walk, &f->count);
-    const uint64_t address = r->call->words[f->offset];
-    zo_access access = {.write = (f->access & ZT_OUT) != 0, .coarse = n < 0 || f->count.op == ZT_X_REGION};
-    if (address == 0 || n == 0 || !locate(g, address, n < 0 ? 1 : (uint64_t)n, &access))
-        return;
-    if (n < 0 && access.mem != ZO_PAGEABLE)
-        access.hi = zo_object_at(g, access.mem)->base->size;
-    if (ZO_PUSH(g, g->accesses, g->n_accesses, g->room_accesses, access))
-        c->n_accesses++;
-}
-
-static uint32_t append(reading *r, uint32_t index)
-{
-    zo_graph *const g = r->g;
-    const zt_func *const f = r->call->func;
-    zo_command c = {.call = index, .list = object_by_role(r, ZT_R_LIST), .signal = object_by_role(r, ZT_R_SIGNAL),
-                    .reset = object_by_role(r, ZT_R_EVENT), .waits = (uint32_t)g->n_waits, .accesses = (uint32_t)g->n_accesses};
-    if (c.list == ZO_NONE)
-        return ZO_NONE;
-    const zt_field *field;
-    uint32_t n;
-    const uint64_t *const waits = array_by_role(r, ZT_R_WAITS, &field, &n);
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t event = handle_index(r, field, waits[i]);
-        if (event != ZO_NONE && ZO_PUSH(g, g->waits, g->n_waits, g->room_waits, event))
-            c.n_waits++;
-    }
-    for (unsigned i = 0; i < f->n_params; i++)
-        if (f->params[i].shape == ZT_ADDRESS && f->params[i].access != 0)
-            add_access(r, &c, &f->params[i]);
-    if (f->flags & ZT_F_BARRIER)
-        c.flags |= ZO_BARRIER | ZO_HOLDS_BACK;
-    else if (zt_param_by_role(f, ZT_R_WAITS) != NULL && zt_param_by_role(f, ZT_R_SIGNAL) == NULL)
-        c.flags |= ZO_WAIT_ONLY | ZO_HOLDS_BACK;
-    if (!ZO_PUSH(g, g->commands, g->n_commands, g->room_commands, c))
-        return ZO_NONE;
-    return (uint32_t)g->n_commands - 1;
-}
-
-static void add_submit(zo_graph *g, uint32_t object, zo_range r)
-{
-    zo_object *const o = zo_object_at(g, object);
-    if (o != NULL && r.hi >= r.lo)
-        ZO_PUSH(g, o->submits, o->n_submits, o->room_submits, r);
-}
-
-static void execute(reading *r, uint32_t index)
-{
-    zo_graph *const g = r->g;
-    const zt_field *field;
-    uint32_t n, carrier = object_by_role(r, ZT_R_QUEUE);
-    if (carrier == ZO_NONE)
-        carrier = object_by_role(r, ZT_R_LIST);
-    const uint64_t *const lists = array_by_role(r, ZT_R_LISTS, &field, &n);
-    if (carrier == ZO_NONE)
-        return;
-    const uint32_t chain = carrier_chain(g, carrier), first = (uint32_t)g->chains[chain].n + 1;
-    if (zt_param_by_role(r->call->func, ZT_R_WAITS) != NULL) { /* to an immediate list, with events of its own */
-        const uint32_t own = append(r, index);
-        if (own != ZO_NONE) {
-            g->commands[own].flags |= ZO_HOLDS_BACK;
-            g->commands[own].signal = ZO_NONE;
-            if (g->commands[own].n_waits > 0)
-                zo_submit(g, index, carrier, own);
-        }
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t list = handle_index(r, field, lists[i]);
-        zo_object *const l = zo_object_at(g, list);
-        if (l == NULL)
-            continue;
-        zo_saw_object_gone(g, index, list, ZO_X_LIST_AGAIN);
-        const uint32_t from = (uint32_t)g->chains[chain].n + 1;
-        for (size_t k = 0; k < l->n_commands; k++)
-            zo_submit(g, index, carrier, l->commands[k]);
-        add_submit(g, list, (zo_range){chain, from, (uint32_t)g->chains[chain].n});
-    }
-    if (object_by_role(r, ZT_R_SIGNAL) != ZO_NONE) {
-        const uint32_t own = append(r, index);
-        if (own != ZO_NONE) {
-            g->commands[own].n_waits = 0;
-            g->commands[own].flags = ZO_BARRIER;
-            zo_submit(g, index, carrier, own);
-            g->instances[g->n_instances - 1].execution = 2; /* of the call: its waits are the first */
-        }
-    }
-    const uint32_t fence = object_by_role(r, ZT_R_FENCE);
-    if (fence != ZO_NONE)
-        add_submit(g, fence, (zo_range){chain, first, (uint32_t)g->chains[chain].n});
-}
-
-static void appended(reading *r, uint32_t index)
-{
-    zo_graph *const g = r->g;
-    const uint32_t command = append(r, index);
-    if (command == ZO_NONE)
-        return;
-    g->calls[index].command = command;
-    const uint32_t list = g->commands[command].list;
-    zo_object *const l = zo_object_at(g, list);
-    if (l->immediate) {
-        carrier_chain(g, list);
-        zo_submit(g, index, list, command);
-    } else {
-        ZO_PUSH(g, l->commands, l->n_commands, l->room_commands, command);
-    }
-}
+#include "read.h"
 
 /* ---------------------------------------------------------------------------------------------------- what a call does */
 
@@ -253,7 +16,7 @@ static void host_writes(zo_graph *g, uint32_t index, const zt_call *call)
     for (uint32_t i = 0; i < call->n_contents; i++) {
         const zt_content *const content = &call->contents[i];
         zo_write write = {.access = {.write = 1}, .content = i + 1};
-        if (content->kind == ZT_C_READBACK || !locate(g, content->addr, content->len, &write.access))
+        if (content->kind == ZT_C_READBACK || !zo_locate(g, content->addr, content->len, &write.access))
             continue;
         if (content->changed && zo_saw_host_write(g, index, &write.access)) {
             if (ZO_PUSH(g, g->writes, g->n_writes, g->room_writes, write))
@@ -279,7 +42,7 @@ static void gone(zo_graph *g, uint32_t index, uint32_t object)
         zo_saw_object_gone(g, index, object, ZO_X_EVENT_GONE);
 }
 
-static uint32_t free_policy(const reading *r)
+static uint32_t free_policy(const zo_reading *r)
 {
     /* a policy that waits for the users, or leaves the memory to them */
     uint32_t policy = 0;
@@ -295,7 +58,7 @@ static uint32_t free_policy(const reading *r)
     return policy;
 }
 
-static void act(reading *r, uint32_t index)
+static void act(zo_reading *r, uint32_t index)
 {
     zo_graph *const g = r->g;
     zo_call *const c = &g->calls[index];
@@ -304,10 +67,10 @@ static void act(reading *r, uint32_t index)
     zo_object *const o = zo_object_at(g, c->object);
     switch (f->kind) {
     case ZT_K_APPEND:
-        appended(r, index);
+        zo_read_append(r, index);
         break;
     case ZT_K_EXECUTE:
-        execute(r, index);
+        zo_read_execute(r, index);
         break;
     case ZT_K_HOST_SIGNAL:
         if (o != NULL && o->is_event)
@@ -354,7 +117,7 @@ static void act(reading *r, uint32_t index)
         if (address != NULL) {
             const zt_field *const size = zt_param_by_role(f, ZT_R_SIZE);
             zo_access access = {.write = 1};
-            if (locate(g, r->call->words[address->offset], size ? r->call->words[size->offset] : 1, &access)) {
+            if (zo_locate(g, r->call->words[address->offset], size ? r->call->words[size->offset] : 1, &access)) {
                 c->object = access.mem;
                 c->lo = 0; /* whatever granule the driver takes, this much is certain to be meant */
                 c->hi = access.mem == ZO_PAGEABLE ? access.hi : zo_object_at(g, access.mem)->base->size;
@@ -373,7 +136,7 @@ static void enter(zo_graph *g, const zt_call *call, uint32_t *threads, size_t n_
     if (call->thread >= n_threads)
         return;
     if (threads[call->thread] == ZO_NONE)
-        threads[call->thread] = new_chain(g, false, ZO_NONE);
+        threads[call->thread] = zo_chain_new(g, false, ZO_NONE);
     const uint32_t index = (uint32_t)g->n_calls, chain = threads[call->thread];
     if (chain == ZO_NONE)
         return;
@@ -391,10 +154,10 @@ static void enter(zo_graph *g, const zt_call *call, uint32_t *threads, size_t n_
         c.previous_sync = 0;
     c.clock = g->chains[chain].clock;
     c.observed = g->observed;
-    reading r;
-    begin(&r, g, call);
+    zo_reading r;
+    zo_read_begin(&r, g, call);
     if (!(c.flags & ZO_IGNORED))
-        c.object = subject(&r);
+        c.object = zo_read_subject(&r);
     const zt_field *const timeout = zt_param_by_role(call->func, ZT_R_TIMEOUT);
     c.timeout = timeout ? call->words[timeout->offset] : 0;
     if (!ZO_PUSH(g, g->calls, g->n_calls, g->room_calls, c) ||
@@ -453,15 +216,15 @@ static void created(zo_graph *g, const zt_call *call)
         return;
     flags f = {0};
     if (desc != NULL) {
-        reading r;
-        begin(&r, g, call);
+        zo_reading r;
+        zo_read_begin(&r, g, call);
         r.walk.visit = see_flag;
         r.walk.ctx = &f;
         zt_walk_param(&r.walk, (unsigned)(desc - call->func->params));
     }
-    reading r;
-    begin(&r, g, call);
-    const uint32_t parent = subject(&r);
+    zo_reading r;
+    zo_read_begin(&r, g, call);
+    const uint32_t parent = zo_read_subject(&r);
     o->parent = parent;
     if (zo_object_at(g, parent) != NULL)
         zo_object_at(g, parent)->children++;
@@ -470,25 +233,12 @@ static void created(zo_graph *g, const zt_call *call)
     o->immediate = (call->func->flags & ZT_F_IMMEDIATE) != 0;
     o->counter_based = f.counter_based || (o->is_event && zo_object_at(g, parent) && zo_object_at(g, parent)->counter_based);
     if (o->is_queue || o->immediate)
-        carrier_chain(g, index);
-}
-
-static uint32_t find_call(const zo_graph *g, uint64_t number)
-{
-    size_t low = 0, high = g->n_calls;
-    while (low < high) {
-        const size_t mid = (low + high) / 2;
-        if (g->calls[mid].number < number)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < g->n_calls && g->calls[low].number == number ? (uint32_t)low : ZO_NONE;
+        zo_chain_of_carrier(g, index);
 }
 
 static void leave(zo_graph *g, const zt_call *call)
 {
-    const uint32_t index = find_call(g, call->number);
+    const uint32_t index = zo_find_call(g, call->number);
     if (index == ZO_NONE || (g->calls[index].flags & ZO_IGNORED) || !call->returned)
         return;
     zo_rules_leave(g, index);
@@ -559,81 +309,4 @@ int zo_graph_make(zo_graph **out, zt_trace *trace, const zo_graph_options *optio
     }
     *out = g;
     return ZT_OK;
-}
-
-static void free_object(zo_object *o)
-{
-    free(o->uses);
-    free(o->commands);
-    free(o->submits);
-    free(o->history);
-}
-
-void zo_graph_free(zo_graph *g)
-{
-    if (g == NULL)
-        return;
-    for (size_t i = 0; i < g->n_objects; i++)
-        free_object(&g->objects[i]);
-    free_object(&g->pageable);
-    for (size_t i = 0; i < g->n_chains; i++)
-        free(g->chains[i].nodes);
-    zo_clocks_free(g);
-    zt_objects_free(g->names);
-    free(g->objects);
-    free(g->calls);
-    free(g->commands);
-    free(g->instances);
-    free(g->chains);
-    free(g->accesses);
-    free(g->waits);
-    free(g->writes);
-    free(g->silent);
-    free(g->captured);
-    free(g->ranges);
-    free(g->conflicts);
-    free(g->marks);
-    free(g->open);
-    free(g->unmet);
-    free(g->findings);
-    free(g->consequences);
-    free(g);
-}
-
-zo_point zo_graph_point(const zo_graph *g, uint32_t node)
-{
-    if (node & ZO_CALL_BIT)
-        return (zo_point){g->calls[node & ~ZO_CALL_BIT].number, 0};
-    const zo_instance *const x = &g->instances[node];
-    return (zo_point){g->calls[g->commands[x->command].call].number, x->execution};
-}
-
-uint32_t zo_graph_node(const zo_graph *g, zo_point point)
-{
-    const uint32_t call = find_call(g, point.call);
-    if (call == ZO_NONE || point.execution == 0)
-        return call == ZO_NONE ? ZO_NONE : call | ZO_CALL_BIT;
-    const uint32_t command = g->calls[call].command;
-    if (command == ZO_NONE || g->commands[command].executions < point.execution)
-        return ZO_NONE;
-    uint32_t i = g->commands[command].first;
-    while (i != ZO_NONE && g->instances[i].execution != point.execution)
-        i = g->instances[i].again;
-    return i;
-}
-
-void zo_graph_count(const zo_graph *g, zo_graph_numbers *n)
-{
-    *n = (zo_graph_numbers){.calls = g->n_calls, .commands = g->n_commands, .executions = g->n_instances, .edges = g->n_ranges,
-                            .doubtful = g->doubtful};
-    for (size_t i = 0; i < g->n_chains; i++) {
-        n->carriers += g->chains[i].device;
-        n->threads += !g->chains[i].device;
-        n->bytes += g->chains[i].room * 4;
-    }
-    for (size_t i = 0; i < g->n_instances; i++)
-        n->never_ran += g->instances[i].order == 0;
-    n->bytes += g->clock_bytes + g->room_calls * sizeof(*g->calls) + g->room_commands * sizeof(*g->commands) +
-                g->room_instances * sizeof(*g->instances) + g->room_accesses * sizeof(*g->accesses) +
-                g->room_ranges * sizeof(*g->ranges) + g->room_waits * 4 + g->room_objects * sizeof(*g->objects) + g->n_marks * 4;
 }

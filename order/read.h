@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* One call while the graph is built: its words, and what they name. Private to graph.c, commands.c and build.c. */
+#ifndef ZO_READ_H
+#define ZO_READ_H
+
+#include "graph.h"
+
+typedef struct zo_reading {
+    zo_graph *g;
+    const zt_call *call;
+    zt_call_memory in;
+    zt_memory memory;
+    zt_walk walk;
+} zo_reading;
+
+void zo_read_begin(zo_reading *r, zo_graph *g, const zt_call *call);
+/* The object that a call is about: where waits, resets and destructions look. ZO_NONE */
+uint32_t zo_read_subject(zo_reading *r);
+/* @return false if it cannot be told: memory is out. */
+bool zo_locate(zo_graph *g, uint64_t address, uint64_t length, zo_access *out);
+/* The command of an append, and the commands of an execute; `index` is the call's. */
+void zo_read_append(zo_reading *r, uint32_t index);
+void zo_read_execute(zo_reading *r, uint32_t index);
+
+uint32_t zo_chain_new(zo_graph *g, bool device, uint32_t object);
+uint32_t zo_chain_of_carrier(zo_graph *g, uint32_t object);
+/* Index of the call with that number, ZO_NONE. */
+uint32_t zo_find_call(const zo_graph *g, uint64_t number);
+
+#endif
