@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "l0_api.h"
 #include "read.h"
 
 /* ---------------------------------------------------------------------------------------------------- what a call does */
@@ -16,7 +17,8 @@ static void host_writes(zo_graph *g, uint32_t index, const zt_call *call)
     for (uint32_t i = 0; i < call->n_contents; i++) {
         const zt_content *const content = &call->contents[i];
         zo_write write = {.access = {.write = 1}, .content = i + 1};
-        if (content->kind == ZT_C_READBACK || !zo_locate(g, content->addr, content->len, &write.access))
+        if (content->kind == ZT_C_READBACK || !zo_locate(g, content->addr, content->len, &write.access) ||
+            (write.access.mem == ZO_PAGEABLE && (g->habits & ZO_H_HOST_COPIED)))
             continue;
         if (content->changed && zo_saw_host_write(g, index, &write.access)) {
             if (ZO_PUSH(g, g->writes, g->n_writes, g->room_writes, write))
@@ -32,6 +34,9 @@ static void gone(zo_graph *g, uint32_t index, uint32_t object)
     const zo_object *const o = zo_object_at(g, object);
     if (o == NULL)
         return;
+    if ((o->is_queue && (g->habits & ZO_H_QUEUE_KEEPS)) || (o->immediate && (g->habits & ZO_H_IMMEDIATE_WAITS)) ||
+        (o->is_list && !o->immediate && (g->habits & ZO_H_LIST_KEEPS)) || (o->is_event && (g->habits & ZO_H_EVENT_KEEPS)))
+        return;
     if (o->is_queue || o->immediate)
         zo_saw_object_gone(g, index, object, ZO_X_CARRIER_GONE);
     else if (o->is_list)
@@ -42,20 +47,33 @@ static void gone(zo_graph *g, uint32_t index, uint32_t object)
         zo_saw_object_gone(g, index, object, ZO_X_EVENT_GONE);
 }
 
+/* The policy that a free asks for: bits of ze_driver_memory_free_policy_ext_flags_t. */
 static uint32_t free_policy(const zo_reading *r)
 {
-    /* a policy that waits for the users, or leaves the memory to them */
-    uint32_t policy = 0;
     for (unsigned i = 0; i < r->call->func->n_params; i++) {
         const zt_field *const f = &r->call->func->params[i];
-        if (f->shape != ZT_ONE || strstr(zt_types[f->type].name, "_free_ext_desc") == NULL)
+        if (f->shape != ZT_ONE || zt_types[f->type].stype != ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC)
             continue;
-        const uint8_t *const desc = r->memory.at(r->memory.ctx, r->call->words[f->offset], zt_types[f->type].size);
-        for (unsigned k = 0; desc != NULL && k < zt_types[f->type].n_fields; k++)
-            if (strcmp(zt_types[f->type].fields[k].name, "freePolicy") == 0)
-                memcpy(&policy, desc + zt_types[f->type].fields[k].offset, 4);
+        const ze_memory_free_ext_desc_t *const desc = r->memory.at(r->memory.ctx, r->call->words[f->offset], sizeof(*desc));
+        return desc != NULL ? desc->freePolicy : 0;
     }
-    return policy;
+    return 0;
+}
+
+static void freed(zo_reading *r, uint32_t index)
+{
+    zo_graph *const g = r->g;
+    zo_call *const c = &g->calls[index];
+    const zt_field *const address = zt_param_by_role(r->call->func, ZT_R_FREE);
+    const uint32_t policy = free_policy(r);
+    c->object = address ? zo_object_index(g, zt_object_of_address(g->names, r->call->words[address->offset])) : ZO_NONE;
+    if (c->object == ZO_NONE)
+        return;
+    c->hi = zo_object_at(g, c->object)->base->size;
+    if ((policy & ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE) || (policy == 0 && (g->habits & ZO_H_FREE_WAITS)))
+        c->flags |= ZO_WAITS_FOR_USERS;
+    else if (policy == 0)
+        zo_saw_memory_gone(g, index, ZO_X_FREE);
 }
 
 static void act(zo_reading *r, uint32_t index)
@@ -104,13 +122,7 @@ static void act(zo_reading *r, uint32_t index)
         }
         break;
     case ZT_K_FREE:
-        address = zt_param_by_role(f, ZT_R_FREE);
-        c->object = address ? zo_object_index(g, zt_object_of_address(g->names, r->call->words[address->offset])) : ZO_NONE;
-        c->hi = c->object != ZO_NONE ? zo_object_at(g, c->object)->base->size : 0;
-        if (c->object != ZO_NONE && free_policy(r) == 0)
-            zo_saw_memory_gone(g, index, ZO_X_FREE);
-        else if (c->object != ZO_NONE && (free_policy(r) & 1)) /* ..._BLOCKING_FREE */
-            c->flags |= ZO_WAITS_FOR_USERS;
+        freed(r, index);
         break;
     case ZT_K_EVICT:
         address = zt_param_by_role(f, ZT_R_PTR);
@@ -148,11 +160,10 @@ static void enter(zo_graph *g, const zt_call *call, uint32_t *threads, size_t n_
     c.flags = (uint8_t)((call->returned ? ZO_RETURNED : 0) |
                         (is_result && call->returned && call->result != 0 && call->result != 1 ? ZO_FAILED : 0) |
                         (call->nested || call->internal ? ZO_IGNORED : 0));
-    if (!(g->options.without & ZO_E_PROGRAM))
-        g->chains[chain].clock = zo_clock_set(g, g->chains[chain].clock, chain, c.position - 1);
-    else
+    if (g->options.without & ZO_E_PROGRAM)
         c.previous_sync = 0;
     c.clock = g->chains[chain].clock;
+    c.loose = g->chains[chain].loose;
     c.observed = g->observed;
     zo_reading r;
     zo_read_begin(&r, g, call);
@@ -236,6 +247,23 @@ static void created(zo_graph *g, const zt_call *call)
         zo_chain_of_carrier(g, index);
 }
 
+/* Some of a driver's habits are those of one device. */
+static void see_device(zo_graph *g, const zt_call *call)
+{
+    for (unsigned i = 0; i < call->func->n_params; i++) {
+        const zt_field *const f = &call->func->params[i];
+        if (f->shape != ZT_ONE || zt_types[f->type].stype != ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES)
+            continue;
+        zt_call_memory left = {call, ZT_LEAVE, g->trace};
+        const zt_memory memory = zt_memory_of(&left);
+        const ze_device_properties_t *const p = memory.at(memory.ctx, call->words[f->offset], sizeof(*p));
+        if (p != NULL && g->device != p->deviceId)
+            g->device = g->device == 0 ? p->deviceId : UINT32_MAX; /* several: none */
+        g->known_habits = zo_driver_habits(zt_trace_session(g->trace), g->device);
+        g->habits = g->options.vendor ? g->known_habits : 0;
+    }
+}
+
 static void leave(zo_graph *g, const zt_call *call)
 {
     const uint32_t index = zo_find_call(g, call->number);
@@ -247,6 +275,8 @@ static void leave(zo_graph *g, const zt_call *call)
     const int kind = call->func->kind;
     if (kind == ZT_K_CREATE && call->result == 0)
         created(g, call);
+    else if (kind == ZT_K_GET && call->result == 0)
+        see_device(g, call);
     else if ((kind == ZT_K_SYNC || kind == ZT_K_QUERY) && call->result == 0)
         zo_sync_done(g, index);
     else if (g->calls[index].flags & ZO_WAITS_FOR_USERS)
@@ -274,6 +304,8 @@ int zo_graph_make(zo_graph **out, zt_trace *trace, const zo_graph_options *optio
         g->pageable = (zo_object){.chain = ZO_NONE, .parent = ZO_NONE};
         if (options != NULL)
             g->options = *options;
+        g->known_habits = zo_driver_habits(zt_trace_session(trace), 0);
+        g->habits = g->options.vendor ? g->known_habits : 0;
     }
     if (g == NULL || threads == NULL || g->names == NULL || zt_events_open(&events, trace) != ZT_OK) {
         error->status = ZT_E_MEMORY;

@@ -259,6 +259,62 @@ static void find_consequences(zo_graph *g)
     }
 }
 
+static const zo_finding *the_same(const zo_graph *g, const zo_finding *f)
+{
+    for (size_t i = 0; i < g->n_findings; i++) {
+        const zo_finding *const o = &g->findings[i];
+        bool same = strcmp(o->rule, f->rule) == 0 && strcmp(o->object, f->object) == 0;
+        /* races and unheeded waits are told pair by pair */
+        for (unsigned k = 0; k < (strchr("EG", f->rule[0]) ? 2u : 1u) && k < f->n_points; k++)
+            same = same && k < o->n_points && o->points[k].call == f->points[k].call && o->points[k].execution == f->points[k].execution;
+        if (same)
+            return o;
+    }
+    return NULL;
+}
+
+/* The habits that may be why the driver lets it pass. */
+static unsigned habits_behind(const zo_graph *g, const char *rule)
+{
+    static const struct {
+        const char *rule;
+        unsigned habits;
+    } reasons[] = {{"A2", ZO_H_FREE_WAITS},   {"B1", ZO_H_LIST_KEEPS}, {"B1q", ZO_H_QUEUE_KEEPS | ZO_H_IMMEDIATE_WAITS},
+                   {"B4", ZO_H_EVENT_KEEPS}, {"C1", ZO_H_HOST_COPIED}, {"A5", ZO_H_SUBMIT_RESIDENT}};
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (strcmp(rule, reasons[i].rule) == 0 && (g->known_habits & reasons[i].habits))
+            return g->known_habits & reasons[i].habits;
+    return g->known_habits;
+}
+
+int zo_check_hidden(zo_graph *g, zt_error *error)
+{
+    zo_graph_options options = g->options;
+    zo_graph *vendor = NULL;
+    if (g->known_habits == 0 || g->options.vendor || g->n_findings == 0)
+        return ZT_OK;
+    options.vendor = true;
+    zt_trace_seek(g->trace, 1);
+    int status = zo_graph_make(&vendor, g->trace, &options, error);
+    if (status == ZT_OK)
+        status = zo_check(vendor);
+    char habits[128];
+    for (size_t i = 0; status == ZT_OK && i < g->n_findings; i++) {
+        zo_finding *const f = &g->findings[i];
+        if (the_same(vendor, f) != NULL)
+            continue;
+        zo_habit_names(habits_behind(g, f->rule), habits, sizeof(habits));
+        f->class = ZO_HIDDEN;
+        f->severity = f->severity == ZO_ERROR ? ZO_WARNING : f->severity;
+        const size_t n = strlen(f->what);
+        snprintf(f->what + n, sizeof(f->what) - n, "; legal on this driver (%s), forbidden by the specification", habits);
+    }
+    zo_graph_free(vendor);
+    g->n_consequences = 0;
+    find_consequences(g);
+    return status;
+}
+
 int zo_check(zo_graph *g)
 {
     for (size_t i = 0; i < g->n_conflicts; i++)

@@ -142,7 +142,8 @@ void zo_read_execute(zo_reading *r, uint32_t index)
         zo_object *const l = zo_object_at(g, list);
         if (l == NULL)
             continue;
-        zo_saw_object_gone(g, index, list, ZO_X_LIST_AGAIN);
+        if (!(g->habits & ZO_H_LIST_KEEPS))
+            zo_saw_object_gone(g, index, list, ZO_X_LIST_AGAIN);
         const uint32_t from = (uint32_t)g->chains[chain].n + 1;
         for (size_t k = 0; k < l->n_commands; k++)
             zo_submit(g, index, carrier, l->commands[k]);

@@ -13,6 +13,7 @@
 #ifndef ZO_GRAPH_H
 #define ZO_GRAPH_H
 
+#include "driver_edges.h"
 #include "order.h"
 
 #define ZO_CALL_BIT 0x80000000u /* a node is the index of an instance, or that of a call with this bit */
@@ -36,6 +37,7 @@ typedef struct zo_chain {
     size_t started;      /* carrier: that many commands have started in the simulation */
     size_t last_sync;    /* thread: index of its latest call with edges + 1, 0: none */
     const zo_clock *clock; /* thread: what it knows */
+    uint32_t loose;        /* thread: see zo_instance */
 } zo_chain;
 
 typedef struct zo_access {
@@ -70,6 +72,8 @@ typedef struct zo_instance {
     uint32_t order;          /* tick of its run in the simulation; 0: it never ran */
     uint32_t captured;       /* counter-based waits: into graph->captured, one an element of waits */
     const zo_clock *clock;   /* what is over when it starts */
+    uint32_t loose;    /* nothing of a greater order is known to be over but by the clock: where a search need not begin */
+    uint32_t landmark; /* position of the nearest one before it from which a search finds more than from here, 0: none */
 } zo_instance;
 
 enum zo_call_flags { ZO_RETURNED = 1, ZO_FAILED = 2, ZO_IGNORED = 4, ZO_WAITS_FOR_USERS = 8 };
@@ -88,7 +92,10 @@ typedef struct zo_call {
     uint32_t order, end_order;
     uint32_t writes, n_writes;   /* into graph->writes: host memory found changed while in flight */
     uint32_t silent, n_silent;   /* into graph->silent: contents that a command may have written */
-    const zo_clock *clock, *observed; /* at ENTER; observed: what any thread had been told */
+    /* At ENTER. Its own thread's part is behind the times unless the call submits: positions tell. observed: what any thread had been
+       told. */
+    const zo_clock *clock, *observed;
+    uint32_t loose; /* see zo_instance */
     uint8_t flags;
 } zo_call;
 
@@ -152,12 +159,15 @@ struct zo_graph {
     uint32_t tick;
     uint32_t *marks, stamp; /* of the search: instances, then calls */
     size_t n_marks;
+    uint32_t *stack; size_t room_stack;
     uint64_t budget; /* steps of one search */
     uint64_t doubtful; /* searches that gave up */
     bool out_of_memory;
     zo_finding *findings; size_t n_findings, room_findings;
     zo_consequence *consequences; size_t n_consequences, room_consequences;
     zo_graph_options options;
+    unsigned habits, known_habits; /* enum zo_habit: of the recorded driver; habits: those that count here */
+    uint32_t device; /* its number, 0: not seen */
     uint32_t *open; size_t n_open, room_open; /* calls that have not returned */
     uint32_t *unmet; size_t n_unmet, room_unmet; /* waits that gave up */
 };

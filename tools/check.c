@@ -367,7 +367,7 @@ static int run(int argc, char **argv)
         zt_trace_close(trace);
         return error.status == ZT_E_MEMORY ? ZT_EXIT_CANNOT : ZT_EXIT_DAMAGED;
     }
-    if (zo_check(graph) != ZT_OK) {
+    if (zo_check(graph) != ZT_OK || zo_check_hidden(graph, &error) != ZT_OK) {
         zt_complain("%s: not enough memory for the findings", path);
         zo_graph_free(graph);
         zt_trace_close(trace);

@@ -215,6 +215,28 @@ class Output(Check):
         self.assertRegex(r.stderr, r"\d+ commands, \d+ executions on \d+ carriers")
 
 
+class Levels(Check):
+    """What a driver's habits hide is told as hidden, and not at all with --level=vendor; what they do not hide stays."""
+
+    def test_hidden(self):
+        for knob, program, rule in (("ZE_SOFT_FREE=block", "evict", "A2"), ("ZE_SOFT_DESTROY=keep", "o6_destroy_order", "B1q"),
+                                    ("ZE_SOFT_HOSTPTR=append", "o2_host_staging_lifetime", "C1")):
+            with self.subTest(knob):
+                name, value = knob.split("=")
+                r = zetrace("record", "-q", "-f", "-o", "t.zetrace", "--driver=soft", "--schedule=lazy", "--", app(program), env={name: value})
+                self.assertIn(r.returncode, (0, 1), r.stderr)
+                finding = self.found("--rules=" + rule, status=0)["findings"][0]
+                self.assertEqual((finding["class"], finding["severity"]), ("hidden", "warning"))
+                self.assertIn("legal on this driver", finding["what"])
+                self.assertEqual(self.found("--level=vendor", "--rules=" + rule, status=0)["findings"], [])
+
+    def test_not_hidden(self):
+        self.evict()
+        first = self.found(status=1)["findings"]
+        self.assertEqual({f["class"] for f in first}, {"spec"})
+        self.assertEqual(self.found("--level=vendor", status=1)["findings"], first)
+
+
 class Traces(Check):
     def test_cut(self):
         """A damaged trace is judged as far as it goes; a cut one never crashes."""
