@@ -24,7 +24,7 @@ typedef struct zo_graph zo_graph;
 
 /* Which edges count besides those of the specification. */
 typedef struct zo_graph_options {
-    bool vendor; /* also what the recorded driver is known to do: frees that block */
+    bool vendor; /* also what the recorded driver is known to do: see driver_edges.h */
     unsigned without; /* bit set of enum zo_edge_kind that are left out: for tests of the edges */
 } zo_graph_options;
 
@@ -117,6 +117,11 @@ typedef struct zo_consequence {
     uint32_t of; /* index of the finding */
 } zo_consequence;
 
+/*
+ * Behind zo_check of a graph with the specification's edges alone: findings that are none with what the recorded driver is known to
+ * order become ZO_HIDDEN, and warnings. Reads the trace again.
+ */
+int zo_check_hidden(zo_graph *graph, zt_error *error);
 /* Makes findings of the conflicts and adds what single calls have wrong; once for a graph. Sorted by call. */
 int zo_check(zo_graph *graph);
 size_t zo_findings(const zo_graph *graph, const zo_finding **findings);
