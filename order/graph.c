@@ -107,6 +107,8 @@ void zo_graph_free(zo_graph *g)
     free(g->ranges);
     free(g->conflicts);
     free(g->marks);
+    free(g->stack);
+    free(g->memo);
     free(g->open);
     free(g->unmet);
     free(g->findings);

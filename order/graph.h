@@ -160,7 +160,8 @@ struct zo_graph {
     uint32_t *marks, stamp; /* of the search: instances, then calls */
     size_t n_marks;
     uint32_t *stack; size_t room_stack;
-    uint64_t budget; /* steps of one search */
+    struct zo_memo *memo; /* what searches came to */
+    uint64_t budget, steps; /* of one search; of all by now */
     uint64_t doubtful; /* searches that gave up */
     bool out_of_memory;
     zo_finding *findings; size_t n_findings, room_findings;

@@ -12,8 +12,31 @@ static bool with(const zo_graph *g, unsigned edge)
 
 /* ------------------------------------------------------------------------------------------------------------- edges */
 
+static void at_least(uint32_t *value, uint32_t other)
+{
+    if (*value < other)
+        *value = other;
+}
+
+static void learn_loosely(const zo_graph *g, const zo_clock *clock, uint32_t *loose, const zo_range *r)
+{
+    const zo_chain *const chain = &g->chains[r->chain];
+    if (r->hi == 0)
+        return;
+    if (chain->device) {
+        const zo_instance *const last = &g->instances[chain->nodes[r->hi - 1]];
+        at_least(loose, zo_clock_at(clock, r->chain) < r->hi ? last->order : last->loose);
+        return;
+    }
+    /* what its last call was told before it returned is no part of that call's clock */
+    const zo_call *const call = &g->calls[chain->nodes[r->hi - 1]];
+    at_least(loose, call->loose);
+    if (call->n_preds > 0)
+        at_least(loose, call->end_order);
+}
+
 /* What begins learns that the range is over. `clock` takes what a prefix can say. */
-static void learn(zo_graph *g, const zo_clock **clock, const zo_range *r)
+static void learn(zo_graph *g, const zo_clock **clock, uint32_t *loose, const zo_range *r)
 {
     const zo_chain *const chain = &g->chains[r->chain];
     if (zo_clock_at(*clock, r->chain) + 1 >= r->lo)
@@ -26,6 +49,7 @@ static void learn(zo_graph *g, const zo_clock **clock, const zo_range *r)
         if (zo_clock_at(*clock, r->chain) + 1 >= r->lo)
             *clock = zo_clock_set(g, *clock, r->chain, r->hi);
     }
+    learn_loosely(g, *clock, loose, r);
 }
 
 static zo_range ended(const zo_graph *g, uint32_t instance)
@@ -49,7 +73,7 @@ static void add_pred(zo_graph *g, zo_instance *x, zo_range r)
         return;
     if (ZO_PUSH(g, g->ranges, g->n_ranges, g->room_ranges, r))
         x->n_preds++;
-    learn(g, &x->clock, &r);
+    learn(g, &x->clock, &x->loose, &r);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ events */
@@ -131,8 +155,11 @@ void zo_submit(zo_graph *g, uint32_t call, uint32_t carrier, uint32_t command)
             e->assigned = index;
     }
     zo_call *const submit = &g->calls[call];
-    if (submit->n++ == 0)
-        submit->first = index;
+    if (submit->n++ > 0)
+        return;
+    submit->first = index;
+    if (with(g, ZO_E_PROGRAM))
+        submit->clock = zo_clock_set(g, submit->clock, submit->chain, submit->position - 1);
 }
 
 /* --------------------------------------------------------------------------------------------------------------- run */
@@ -168,12 +195,17 @@ static void start(zo_graph *g, uint32_t index)
     const zo_call *const submit = &g->calls[x->submit];
     x->order = ++g->tick;
     x->preds = (uint32_t)g->n_ranges;
+    x->loose = submit->loose;
     if (with(g, ZO_E_SUBMIT))
         x->clock = submit->clock;
     const uint32_t previous = x->position > 1 ? chain->nodes[x->position - 2] : ZO_NONE;
     if (previous != ZO_NONE) {
         const zo_instance *const before = &g->instances[previous];
         const zo_command *const other = &g->commands[before->command];
+        const zo_call *const others = &g->calls[before->submit];
+        const bool more = before->n_preds > 0 || (others->previous_sync != 0 && others->chain != submit->chain);
+        x->landmark = more ? before->position : before->landmark;
+        at_least(&x->loose, before->loose);
         if (with(g, ZO_E_START))
             x->clock = zo_clock_join(g, x->clock, before->clock);
         const unsigned kind = other->flags & ZO_WAIT_ONLY ? ZO_E_WAIT : other->n_waits > 0 ? ZO_E_BARRIER_WAITS : ZO_E_BARRIER;
@@ -229,8 +261,8 @@ void zo_told(zo_graph *g, uint32_t index, const zo_range *ranges, size_t n)
             call->preds = (uint32_t)g->n_ranges;
         if (ZO_PUSH(g, g->ranges, g->n_ranges, g->room_ranges, r))
             call->n_preds++;
-        learn(g, &thread->clock, &r);
-        learn(g, &g->observed, &r);
+        learn(g, &thread->clock, &thread->loose, &r);
+        learn(g, &g->observed, &(uint32_t){0}, &r);
     }
     if (call->n_preds > 0)
         thread->last_sync = index + 1;
