@@ -275,25 +275,19 @@ static uint64_t append(zc_call *call)
     return submit;
 }
 
-static void read_flags(zc_list *list, const zt_type *type, const void *desc)
+static void read_modes(zc_list *list, const zt_type *type, const void *desc)
 {
+    unsigned modes = 0;
     for (unsigned i = 0; i < type->n_fields; i++) {
         const zt_field *const f = &type->fields[i];
-        const zt_type *const of = &zt_types[f->type];
         uint32_t value;
         if (f->size != 4 || f->array_len)
             continue;
         memcpy(&value, (const char *)desc + f->offset, 4);
-        for (unsigned v = 0; v < of->n_values; v++) {
-            const char *const name = of->values[v].name;
-            const size_t length = strlen(name);
-            if (of->cls == ZT_FLAGS && (value & of->values[v].value) && length > 14 && strcmp(name + length - 14, "_FLAG_IN_ORDER") == 0)
-                list->in_order = true;
-            if (of->cls == ZT_ENUM && value == of->values[v].value && length > 17 &&
-                strcmp(name + length - 17, "_MODE_SYNCHRONOUS") == 0)
-                list->synchronous = true;
-        }
+        modes |= zt_modes(&zt_types[f->type], value);
     }
+    list->in_order = modes & ZT_M_IN_ORDER;
+    list->synchronous = modes & ZT_M_SYNCHRONOUS;
 }
 
 /* A list or queue has come into being. */
@@ -312,7 +306,7 @@ static void created(const zc_call *call)
         list->immediate = f->flags & ZT_F_IMMEDIATE;
         list->queue = strcmp(kind, "queue") == 0;
         if (desc != NULL && call->words[desc->offset] != 0)
-            read_flags(list, &zt_types[desc->type], (const void *)(uintptr_t)call->words[desc->offset]);
+            read_modes(list, &zt_types[desc->type], (const void *)(uintptr_t)call->words[desc->offset]);
     }
     zc_state_unlock();
 }

@@ -199,6 +199,12 @@ const zt_type *zt_type_find(const char *name);
 const zt_type *zt_struct_by_stype(enum zt_ns ns, uint32_t stype);
 /* @return the name of an enum's value, or NULL. For flags, one bit at a time. */
 const char *zt_enum_name(const zt_type *type, uint32_t value);
+/*
+ * What a flag or mode of a creation descriptor makes of the new object: a set of enum zt_mode. By the ends of the values' names,
+ * which queues, lists and events of all kinds share.
+ */
+enum zt_mode { ZT_M_IN_ORDER = 1 << 0, ZT_M_SYNCHRONOUS = 1 << 1, ZT_M_TIMESTAMPS = 1 << 2 };
+unsigned zt_modes(const zt_type *type, uint32_t value);
 /* @return the first parameter with that role, or NULL. */
 const zt_field *zt_param_by_role(const zt_func *func, enum zt_role role);
 

@@ -47,25 +47,12 @@ static void gone(zo_graph *g, uint32_t index, uint32_t object)
         zo_saw_object_gone(g, index, object, ZO_X_EVENT_GONE);
 }
 
-/* The policy that a free asks for: bits of ze_driver_memory_free_policy_ext_flags_t. */
-static uint32_t free_policy(const zo_reading *r)
-{
-    for (unsigned i = 0; i < r->call->func->n_params; i++) {
-        const zt_field *const f = &r->call->func->params[i];
-        if (f->shape != ZT_ONE || zt_types[f->type].stype != ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC)
-            continue;
-        const ze_memory_free_ext_desc_t *const desc = r->memory.at(r->memory.ctx, r->call->words[f->offset], sizeof(*desc));
-        return desc != NULL ? desc->freePolicy : 0;
-    }
-    return 0;
-}
-
 static void freed(zo_reading *r, uint32_t index)
 {
     zo_graph *const g = r->g;
     zo_call *const c = &g->calls[index];
     const zt_field *const address = zt_param_by_role(r->call->func, ZT_R_FREE);
-    const uint32_t policy = free_policy(r);
+    const uint32_t policy = zo_free_policy(r);
     c->object = address ? zo_object_index(g, zt_object_of_address(g->names, r->call->words[address->offset])) : ZO_NONE;
     if (c->object == ZO_NONE)
         return;
@@ -185,36 +172,26 @@ static void enter(zo_graph *g, const zt_call *call, uint32_t *threads, size_t n_
 
 /* ------------------------------------------------------------------------------------------------------------- leave */
 
-typedef struct flags {
-    bool in_order, synchronous, counter_based;
-} flags;
+typedef struct modes {
+    unsigned modes; /* enum zt_mode */
+    bool counter_based;
+} modes;
 
-static bool ends_with(const char *text, const char *end)
+static int see_mode(void *ctx, const zt_node *node)
 {
-    const size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
-static int see_flag(void *ctx, const zt_node *node)
-{
-    flags *const f = ctx;
+    modes *const m = ctx;
+    uint32_t value;
     if (node->kind == ZT_N_STRUCT && strstr(node->type->name, "counter_based") != NULL)
-        f->counter_based = true;
+        m->counter_based = true;
     if (node->kind != ZT_N_VALUE || node->type == NULL || node->size != 4)
         return 0;
-    uint32_t value;
     memcpy(&value, node->data, 4);
-    for (unsigned i = 0; i < node->type->n_values; i++) {
-        const zt_enum_value *const v = &node->type->values[i];
-        if (node->type->cls == ZT_FLAGS && (value & v->value) && ends_with(v->name, "_FLAG_IN_ORDER"))
-            f->in_order = true;
-        if (node->type->cls == ZT_ENUM && value == v->value && ends_with(v->name, "_MODE_SYNCHRONOUS"))
-            f->synchronous = true;
-    }
+    m->modes |= zt_modes(node->type, value);
     return 0;
 }
 
-static void created(zo_graph *g, const zt_call *call)
+/* @return the new object, ZO_NONE. */
+static uint32_t created(zo_graph *g, const zt_call *call)
 {
     const zt_field *const out = zt_param_by_role(call->func, ZT_R_CREATE), *const desc = zt_param_by_role(call->func, ZT_R_DESC);
     zt_call_memory left = {call, ZT_LEAVE, g->trace};
@@ -224,13 +201,13 @@ static void created(zo_graph *g, const zt_call *call)
         handle ? zo_object_index(g, zt_object_of_handle(g->names, &zt_types[out->type], *handle)) : ZO_NONE;
     zo_object *const o = zo_object_at(g, index);
     if (o == NULL)
-        return;
-    flags f = {0};
+        return ZO_NONE;
+    modes m = {0};
     if (desc != NULL) {
         zo_reading r;
         zo_read_begin(&r, g, call);
-        r.walk.visit = see_flag;
-        r.walk.ctx = &f;
+        r.walk.visit = see_mode;
+        r.walk.ctx = &m;
         zt_walk_param(&r.walk, (unsigned)(desc - call->func->params));
     }
     zo_reading r;
@@ -239,12 +216,14 @@ static void created(zo_graph *g, const zt_call *call)
     o->parent = parent;
     if (zo_object_at(g, parent) != NULL)
         zo_object_at(g, parent)->children++;
-    o->in_order = f.in_order;
-    o->synchronous = f.synchronous;
+    o->in_order = m.modes & ZT_M_IN_ORDER;
+    o->synchronous = m.modes & ZT_M_SYNCHRONOUS;
+    o->facts.timestamps = m.modes & ZT_M_TIMESTAMPS;
     o->immediate = (call->func->flags & ZT_F_IMMEDIATE) != 0;
-    o->counter_based = f.counter_based || (o->is_event && zo_object_at(g, parent) && zo_object_at(g, parent)->counter_based);
+    o->counter_based = m.counter_based || (o->is_event && zo_object_at(g, parent) && zo_object_at(g, parent)->counter_based);
     if (o->is_queue || o->immediate)
         zo_chain_of_carrier(g, index);
+    return index;
 }
 
 /* Some of a driver's habits are those of one device. */
@@ -269,13 +248,11 @@ static void leave(zo_graph *g, const zt_call *call)
     const uint32_t index = zo_find_call(g, call->number);
     if (index == ZO_NONE || (g->calls[index].flags & ZO_IGNORED) || !call->returned)
         return;
-    zo_rules_leave(g, index);
+    const int kind = call->func->kind;
+    zo_rules_leave(g, index, call, kind == ZT_K_CREATE && call->result == 0 ? created(g, call) : ZO_NONE);
     if (g->calls[index].flags & ZO_FAILED)
         return;
-    const int kind = call->func->kind;
-    if (kind == ZT_K_CREATE && call->result == 0)
-        created(g, call);
-    else if (kind == ZT_K_GET && call->result == 0)
+    if (kind == ZT_K_GET && call->result == 0)
         see_device(g, call);
     else if ((kind == ZT_K_SYNC || kind == ZT_K_QUERY) && call->result == 0)
         zo_sync_done(g, index);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph.h"
+#include "check.h"
 
 #define HISTORY_MAX 2048u   /* accesses of one allocation that are remembered */
 #define CONFLICTS_MAX (1u << 20)
@@ -18,7 +18,7 @@ static bool told_before(const zo_graph *g, uint32_t a, uint32_t b)
 
 static void add(zo_graph *g, zo_conflict c)
 {
-    if (g->n_conflicts >= CONFLICTS_MAX)
+    if (g->n_conflicts >= CONFLICTS_MAX || (c.kind == ZO_X_HOST_WRITE && c.object == ZO_PAGEABLE && (g->habits & ZO_H_HOST_COPIED)))
         return;
     for (size_t i = g->n_conflicts, seen = 0; i > 0 && seen < 64; i--, seen++) {
         const zo_conflict *const o = &g->conflicts[i - 1];
@@ -87,6 +87,7 @@ void zo_saw_start(zo_graph *g, uint32_t index)
         const zo_access access = g->accesses[c->accesses + i];
         access_memory(g, &access, index);
     }
+    zo_rules_start(g, index);
 }
 
 typedef bool (*seen_fn)(void *ctx, zo_graph *g, uint32_t instance, const zo_access *access);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "read.h"
 
 bool zo_grow(zo_graph *g, void *array, size_t n, size_t *room, size_t element)
@@ -112,6 +113,7 @@ void zo_graph_free(zo_graph *g)
     free(g->open);
     free(g->unmet);
     free(g->findings);
+    zo_rules_free(g);
     free(g->consequences);
     free(g);
 }

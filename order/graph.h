@@ -14,6 +14,7 @@
 #define ZO_GRAPH_H
 
 #include "driver_edges.h"
+#include "facts.h"
 #include "order.h"
 
 #define ZO_CALL_BIT 0x80000000u /* a node is the index of an instance, or that of a call with this bit */
@@ -135,6 +136,7 @@ typedef struct zo_object {
     uint32_t *commands; size_t n_commands, room_commands;
     zo_range *submits; size_t n_submits, room_submits;
     zo_history *history; size_t n_history, room_history;
+    zo_facts facts;
 } zo_object;
 
 struct zo_graph {
@@ -169,6 +171,7 @@ struct zo_graph {
     zo_graph_options options;
     unsigned habits, known_habits; /* enum zo_habit: of the recorded driver; habits: those that count here */
     uint32_t device; /* its number, 0: not seen */
+    zo_memory_of_rules rules;
     uint32_t *open; size_t n_open, room_open; /* calls that have not returned */
     uint32_t *unmet; size_t n_unmet, room_unmet; /* waits that gave up */
 };

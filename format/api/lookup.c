@@ -61,6 +61,32 @@ const char *zt_enum_name(const zt_type *type, uint32_t value)
     return NULL;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+unsigned zt_modes(const zt_type *type, uint32_t value)
+{
+    static const struct {
+        const char *end;
+        uint8_t cls, mode;
+    } ends[] = {{"_FLAG_IN_ORDER", ZT_FLAGS, ZT_M_IN_ORDER},
+                {"_MODE_SYNCHRONOUS", ZT_ENUM, ZT_M_SYNCHRONOUS},
+                {"_FLAG_KERNEL_TIMESTAMP", ZT_FLAGS, ZT_M_TIMESTAMPS},
+                {"_FLAG_KERNEL_MAPPED_TIMESTAMP", ZT_FLAGS, ZT_M_TIMESTAMPS}};
+    unsigned modes = 0;
+    for (unsigned i = 0; (type->cls == ZT_FLAGS || type->cls == ZT_ENUM) && i < type->n_values; i++) {
+        const zt_enum_value *const v = &type->values[i];
+        const bool set = type->cls == ZT_FLAGS ? (value & v->value) != 0 : value == v->value;
+        for (unsigned k = 0; set && k < sizeof(ends) / sizeof(ends[0]); k++)
+            if (ends[k].cls == type->cls && ends_with(v->name, ends[k].end))
+                modes |= ends[k].mode;
+    }
+    return modes;
+}
+
 const zt_field *zt_param_by_role(const zt_func *func, enum zt_role role)
 {
     for (unsigned i = 0; i < func->n_params; i++)

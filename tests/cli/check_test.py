@@ -16,6 +16,7 @@ PROGRAMS = {  # the rules that must be among the findings, and the only ones tha
     "o7_wait_never_submitted": ({"F1", "E4"}, set()),
     "o8_short_timeout_ignored": ({"G2", "A2"}, {"C1"}),
 }
+NEEDLESS = {"A1'"}  # notes: an evict right before the free of the same memory
 TWINS = [(name, "fixed") for name in PROGRAMS] + [("o1_evict_in_flight", "fixed2"), ("o5_immediate_not_inorder", "fixed2"), ("evict", "good")]
 FIELDS = {"rule": str, "class": str, "severity": str, "calls": list, "executions": list, "functions": list, "object": str, "range": list,
           "forced": bool, "what": str, "missing": str, "repair": str}
@@ -37,6 +38,11 @@ class Check(harness.Case):
 
     def rules(self, *options, status):
         return {f["rule"] for f in self.found(*options, status=status)["findings"]}
+
+    def nothing_found(self):
+        """Needless calls may be told of."""
+        found = self.found("--fail-on=warning", status=0)["findings"]
+        self.assertLessEqual({f["rule"] for f in found}, NEEDLESS)
 
     def evict(self, schedule="lazy", *options):
         self.run_and_record(app("evict"), options=[f"--schedule={schedule}", *options])
@@ -82,13 +88,13 @@ class Programs(Check):
             for schedule in ("eager", "lazy"):
                 with self.subTest(name, twin=twin, schedule=schedule):
                     self.run_and_record(app(name), twin, options=[f"--schedule={schedule}"])
-                    self.assertEqual(self.check("--fail-on=note", status=0), "nothing found\n")
+                    self.nothing_found()
 
     def test_programs_without_a_bug(self):
         for program in (["evict_good"], ["client_linked"], ["threads", 2, 200], ["token", 50], ["nested"]):
             with self.subTest(program[0]):
                 self.run_and_record(app(program[0]), *program[1:], options=["--schedule=eager"])
-                self.assertEqual(self.check("--fail-on=note", status=0), "nothing found\n")
+                self.nothing_found()
 
 
 # What evict.py sets up, then a mistake of one's own. Results do not matter: the driver may refuse it or not.
