@@ -10,25 +10,6 @@
 
 /* ---------------------------------------------------------------------------------------------------- what a call does */
 
-static void host_writes(zo_graph *g, uint32_t index, const zt_call *call)
-{
-    g->calls[index].writes = (uint32_t)g->n_writes;
-    g->calls[index].silent = (uint32_t)g->n_silent;
-    for (uint32_t i = 0; i < call->n_contents; i++) {
-        const zt_content *const content = &call->contents[i];
-        zo_write write = {.access = {.write = 1}, .content = i + 1};
-        if (content->kind == ZT_C_READBACK || !zo_locate(g, content->addr, content->len, &write.access) ||
-            (write.access.mem == ZO_PAGEABLE && (g->habits & ZO_H_HOST_COPIED)))
-            continue;
-        if (content->changed && zo_saw_host_write(g, index, &write.access)) {
-            if (ZO_PUSH(g, g->writes, g->n_writes, g->room_writes, write))
-                g->calls[index].n_writes++;
-        } else if (zo_device_writes(g, index, &write.access) && ZO_PUSH(g, g->silent, g->n_silent, g->room_silent, write.content)) {
-            g->calls[index].n_silent++;
-        }
-    }
-}
-
 static void gone(zo_graph *g, uint32_t index, uint32_t object)
 {
     const zo_object *const o = zo_object_at(g, object);
@@ -163,7 +144,7 @@ static void enter(zo_graph *g, const zt_call *call, uint32_t *threads, size_t n_
         return;
     if (c.flags & ZO_IGNORED)
         return;
-    host_writes(g, index, call);
+    zo_host_writes(g, index, call);
     zo_rules_enter(g, index, call);
     if (!(c.flags & ZO_FAILED))
         act(&r, index);

@@ -16,7 +16,7 @@ static bool told_before(const zo_graph *g, uint32_t a, uint32_t b)
     return zo_clock_at(g->calls[b & ~ZO_CALL_BIT].observed, x->chain) >= x->position;
 }
 
-static void add(zo_graph *g, zo_conflict c)
+void zo_conflict_add(zo_graph *g, zo_conflict c)
 {
     if (g->n_conflicts >= CONFLICTS_MAX || (c.kind == ZO_X_HOST_WRITE && c.object == ZO_PAGEABLE && (g->habits & ZO_H_HOST_COPIED)))
         return;
@@ -42,7 +42,7 @@ static bool overlap(const zo_access *a, const zo_access *b)
 
 static void race(zo_graph *g, const zo_history *old, const zo_access *access, uint32_t node)
 {
-    add(g, (zo_conflict){.kind = ZO_X_RACE, .a = old->node, .b = node, .object = access->mem,
+    zo_conflict_add(g, (zo_conflict){.kind = ZO_X_RACE, .a = old->node, .b = node, .object = access->mem,
                          .lo = old->access.lo > access->lo ? old->access.lo : access->lo,
                          .hi = old->access.hi < access->hi ? old->access.hi : access->hi,
                          .coarse = old->access.coarse || access->coarse});
@@ -90,10 +90,7 @@ void zo_saw_start(zo_graph *g, uint32_t index)
     zo_rules_start(g, index);
 }
 
-typedef bool (*seen_fn)(void *ctx, zo_graph *g, uint32_t instance, const zo_access *access);
-
-/* Executions submitted by now that have an access there, until one says stop; those that have run in the simulation first. */
-static bool each_user(zo_graph *g, const zo_access *what, seen_fn seen, void *ctx)
+bool zo_each_user(zo_graph *g, const zo_access *what, zo_seen_fn seen, void *ctx)
 {
     zo_object *const mem = zo_object_at(g, what->mem);
     for (size_t i = 0; mem != NULL && i < mem->n_history; i++) {
@@ -118,19 +115,15 @@ static bool each_user(zo_graph *g, const zo_access *what, seen_fn seen, void *ct
 typedef struct visit {
     const zo_access *what;
     uint32_t node; /* the host call */
-    uint32_t since; /* explained: the submit of the reader */
     int kind;
-    size_t found;
 } visit;
 
 static bool see_in_flight(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
 {
     visit *const v = ctx;
-    if (!zo_before(g, x, v->node)) {
-        v->found++;
-        add(g, (zo_conflict){.kind = v->kind, .a = x, .b = v->node, .object = v->what->mem, .lo = v->what->lo, .hi = v->what->hi,
-                             .coarse = access->coarse});
-    }
+    if (!zo_before(g, x, v->node))
+        zo_conflict_add(g, (zo_conflict){.kind = v->kind, .a = x, .b = v->node, .object = v->what->mem, .lo = v->what->lo,
+                                         .hi = v->what->hi, .coarse = access->coarse});
     return false;
 }
 
@@ -139,36 +132,7 @@ void zo_saw_memory_gone(zo_graph *g, uint32_t call, int kind)
     const zo_call *const c = &g->calls[call];
     const zo_access all = {.lo = c->lo, .hi = c->hi, .mem = c->object, .write = 1};
     visit v = {.what = &all, .node = call | ZO_CALL_BIT, .kind = kind};
-    each_user(g, &all, see_in_flight, &v);
-}
-
-static bool see_writer(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
-{
-    const visit *const v = ctx;
-    return access->write && x != v->since && !zo_before(g, x, v->node);
-}
-
-bool zo_device_writes(zo_graph *g, uint32_t call, const zo_access *access)
-{
-    visit v = {.node = call | ZO_CALL_BIT, .since = ZO_NONE};
-    return each_user(g, access, see_writer, &v);
-}
-
-/* The bytes were looked at when the reader was submitted: a command that had not ended by then may have changed them since. */
-static bool see_reader(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
-{
-    visit *const v = ctx;
-    if (access->write || zo_before(g, x, v->node))
-        return false;
-    visit writer = {.node = g->instances[x].submit | ZO_CALL_BIT, .since = x};
-    return each_user(g, v->what, see_writer, &writer) ? false : see_in_flight(ctx, g, x, access);
-}
-
-bool zo_saw_host_write(zo_graph *g, uint32_t call, const zo_access *access)
-{
-    visit v = {.what = access, .node = call | ZO_CALL_BIT, .kind = ZO_X_HOST_WRITE};
-    each_user(g, access, see_reader, &v);
-    return v.found > 0;
+    zo_each_user(g, &all, see_in_flight, &v);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- objects */
@@ -186,7 +150,7 @@ static void in_range(zo_graph *g, uint32_t call, uint32_t object, const zo_range
         if (zo_clock_at(g->calls[call].clock, r->chain) >= i)
             break;
         if (g->instances[x].submit != call && !zo_before(g, x, node)) {
-            add(g, (zo_conflict){.kind = kind, .a = x, .b = node, .object = object});
+            zo_conflict_add(g, (zo_conflict){.kind = kind, .a = x, .b = node, .object = object});
             found++;
         }
     }
@@ -206,7 +170,7 @@ void zo_saw_object_gone(zo_graph *g, uint32_t call, uint32_t index, int kind)
     if (kind == ZO_X_EVENT_GONE) {
         for (size_t i = 0; i < o->n_uses; i++)
             if (!(o->uses[i].node & ZO_CALL_BIT) && !zo_before(g, o->uses[i].node, call | ZO_CALL_BIT))
-                add(g, (zo_conflict){.kind = kind, .a = o->uses[i].node, .b = call | ZO_CALL_BIT, .object = index});
+                zo_conflict_add(g, (zo_conflict){.kind = kind, .a = o->uses[i].node, .b = call | ZO_CALL_BIT, .object = index});
         return;
     }
     size_t kept = 0;
@@ -224,7 +188,7 @@ void zo_saw_object_gone(zo_graph *g, uint32_t call, uint32_t index, int kind)
 static void event_conflict(zo_graph *g, uint32_t event, uint32_t a, uint32_t b)
 {
     if (a != b && !zo_before(g, a, b) && !zo_before(g, b, a))
-        add(g, (zo_conflict){.kind = ZO_X_EVENT_RESET, .a = a, .b = b, .object = event});
+        zo_conflict_add(g, (zo_conflict){.kind = ZO_X_EVENT_RESET, .a = a, .b = b, .object = event});
 }
 
 /* Submitted signals and waits that have not run yet. */
@@ -239,7 +203,7 @@ static void pending_uses(zo_graph *g, uint32_t event, uint32_t reset)
             for (uint32_t j = 0; j < c->n_waits; j++)
                 uses |= g->waits[c->waits + j] == event;
             if (uses && x != reset)
-                add(g, (zo_conflict){.kind = ZO_X_EVENT_RESET, .a = x, .b = reset, .object = event});
+                zo_conflict_add(g, (zo_conflict){.kind = ZO_X_EVENT_RESET, .a = x, .b = reset, .object = event});
         }
     }
 }
@@ -284,7 +248,7 @@ void zo_saw_event_use(zo_graph *g, uint32_t event, uint32_t node, int how)
 
 void zo_saw_stale(zo_graph *g, uint32_t event, uint32_t waiter, uint32_t signaller)
 {
-    add(g, (zo_conflict){.kind = ZO_X_STALE, .a = signaller, .b = waiter, .object = event});
+    zo_conflict_add(g, (zo_conflict){.kind = ZO_X_STALE, .a = signaller, .b = waiter, .object = event});
 }
 
 /* ------------------------------------------------------------------------------------------------------------ finish */

@@ -91,19 +91,20 @@ typedef struct zo_call {
     uint32_t preds, n_preds; /* what its success ordered before its return */
     uint32_t previous_sync;  /* of its thread, index + 1 */
     uint32_t order, end_order;
-    uint32_t writes, n_writes;   /* into graph->writes: host memory found changed while in flight */
-    uint32_t silent, n_silent;   /* into graph->silent: contents that a command may have written */
+    uint32_t writes, n_writes;   /* into graph->writes: what the call does not simply write itself */
     /* At ENTER. Its own thread's part is behind the times unless the call submits: positions tell. observed: what any thread had been
        told. */
     const zo_clock *clock, *observed;
     uint32_t loose; /* see zo_instance */
     uint8_t flags;
+    bool moves; /* some of the writes can come at another time than the call: a node of their own in a line */
 } zo_call;
 
-/* A content of a call by its number from 1. */
+/* Bytes that the host wrote before a call; a command may have written the rest of that content. */
 typedef struct zo_write {
-    zo_access access;
-    uint32_t content;
+    uint32_t content; /* of the call, from 1 */
+    bool moves;       /* perhaps while a command that reads them was in flight */
+    uint64_t from, size; /* in the content; size 0: none of it is the host's */
 } zo_write;
 
 typedef struct zo_use { /* a node that signals, waits for, or carries an object */
@@ -150,7 +151,7 @@ struct zo_graph {
     zo_chain *chains; size_t n_chains, room_chains;
     zo_access *accesses; size_t n_accesses, room_accesses;
     zo_write *writes; size_t n_writes, room_writes;
-    uint32_t *silent; size_t n_silent, room_silent;
+    struct zo_sightings *sightings; /* host_writes.c */
     uint32_t *waits; size_t n_waits, room_waits;
     uint32_t *captured; size_t n_captured, room_captured;
     zo_range *ranges; size_t n_ranges, room_ranges;
@@ -204,10 +205,10 @@ void zo_told(zo_graph *g, uint32_t call, const zo_range *ranges, size_t n);
 /* conflicts.c: hooks */
 void zo_saw_start(zo_graph *g, uint32_t instance);
 void zo_saw_memory_gone(zo_graph *g, uint32_t call, int kind);
-/* @return whether the host's write found at the call may be one under a command that reads it. */
-bool zo_saw_host_write(zo_graph *g, uint32_t call, const zo_access *access);
-/* Whether a command that may be under way at the call writes there. */
-bool zo_device_writes(zo_graph *g, uint32_t call, const zo_access *access);
+void zo_conflict_add(zo_graph *g, zo_conflict c);
+typedef bool (*zo_seen_fn)(void *ctx, zo_graph *g, uint32_t instance, const zo_access *access);
+/* Executions submitted by now that have an access there, until one says stop; those that have run in the simulation first. */
+bool zo_each_user(zo_graph *g, const zo_access *what, zo_seen_fn seen, void *ctx);
 void zo_saw_object_gone(zo_graph *g, uint32_t call, uint32_t object, int kind);
 void zo_saw_event_use(zo_graph *g, uint32_t event, uint32_t node, int how);
 void zo_saw_stale(zo_graph *g, uint32_t event, uint32_t waiter, uint32_t signaller);

@@ -446,7 +446,8 @@ static void explain_forced(finder *f)
     if (best == NULL) {
         a->verdict = f->bad ? ZO_V_NOT_ORDER : ZO_V_UNFAITHFUL;
         if (!f->bad)
-            snprintf(a->text, sizeof(a->text), "the replay does not do what the recording did, in any order tried");
+            snprintf(a->text, sizeof(a->text), "in no order tried does the replay do what the recording did; first #%llu %.63s: %.319s",
+                     (unsigned long long)a->shows_at, a->shows_function, a->shows);
         return;
     }
     a->verdict = ZO_V_HOST_ORDER;

@@ -191,6 +191,7 @@ typedef struct zo_answer {
     char shows_function[64], shows[320];
     char inject[96], repair[320];
     unsigned replays, orders, candidates, carriers;
+    uint64_t inversions;        /* pairs that stand the other way in the line that was bisected, 0: none was */
     uint64_t seed;
     char driver[512], text[512];
 } zo_answer;

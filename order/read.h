@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One call while the graph is built: its words, and what they name. Private to graph.c, commands.c and build.c. */
+/* One call while the graph is built: its words, and what they name. Private to the files that read a trace. */
 #ifndef ZO_READ_H
 #define ZO_READ_H
 
@@ -21,6 +21,9 @@ bool zo_locate(zo_graph *g, uint64_t address, uint64_t length, zo_access *out);
 /* The command of an append, and the commands of an execute; `index` is the call's. */
 void zo_read_append(zo_reading *r, uint32_t index);
 void zo_read_execute(zo_reading *r, uint32_t index);
+/* What the host wrote before the call, and what it may have written under a reader; see zo_write. */
+void zo_host_writes(zo_graph *g, uint32_t index, const zt_call *call);
+void zo_sightings_free(zo_graph *g);
 
 uint32_t zo_chain_new(zo_graph *g, bool device, uint32_t object);
 uint32_t zo_chain_of_carrier(zo_graph *g, uint32_t object);

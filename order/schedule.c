@@ -186,7 +186,7 @@ static uint32_t next(scheduler *s, bool believe)
     if (s->at < s->n_host) {
         const uint32_t h = s->host[s->at];
         const zo_call *const c = &g->calls[h];
-        const bool to_write = c->n_writes > 0 && !s->written[h];
+        const bool to_write = c->moves && !s->written[h];
         if (to_write)
             consider(s, h | ZO_WRITE_BIT, writes[h], &best, &most);
         else if (believe || preds_done(s, c->preds, c->n_preds))
@@ -222,7 +222,7 @@ size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like
         qsort_r(s.host, s.n_host, sizeof(*s.host), by_order, g);
         size_t wanted = s.n_host;
         for (size_t i = 0; i < g->n_calls; i++)
-            wanted += g->calls[i].n_writes > 0;
+            wanted += g->calls[i].moves;
         for (size_t i = 0; i < g->n_instances; i++)
             wanted += g->instances[i].order != 0;
         set_priorities(&s, policy, value, like, n_like);
@@ -258,23 +258,23 @@ size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like
 
 zr_item *zo_graph_items(const zo_graph *g, const uint32_t *line, size_t n, size_t *n_items)
 {
-    zr_item *const items = malloc((n + g->n_writes + g->n_silent + 1) * sizeof(*items));
+    zr_item *const items = malloc((n + g->n_writes + 1) * sizeof(*items));
     size_t k = 0;
     for (size_t i = 0; items != NULL && i < n; i++) {
         const uint32_t node = line[i];
         const zo_call *const c = node & (ZO_CALL_BIT | ZO_WRITE_BIT) ? &g->calls[node & ~(ZO_CALL_BIT | ZO_WRITE_BIT)] : NULL;
         if (c == NULL) {
             const zo_point p = zo_graph_point(g, node);
-            items[k++] = (zr_item){p.call, p.execution, ZR_I_COMMAND};
+            items[k++] = (zr_item){.call = p.call, .execution = p.execution, .kind = ZR_I_COMMAND};
             continue;
         }
-        for (uint32_t w = 0; !(node & ZO_CALL_BIT) && w < c->n_writes; w++)
-            items[k++] = (zr_item){c->number, g->writes[c->writes + w].content, ZR_I_WRITE};
-        if (!(node & ZO_CALL_BIT))
-            continue;
-        for (uint32_t w = 0; w < c->n_silent; w++)
-            items[k++] = (zr_item){c->number, g->silent[c->silent + w], ZR_I_NO_WRITE};
-        items[k++] = (zr_item){c->number, 0, ZR_I_CALL};
+        for (uint32_t i_w = 0; i_w < c->n_writes; i_w++) {
+            const zo_write *const w = &g->writes[c->writes + i_w];
+            if (w->moves == !(node & ZO_CALL_BIT))
+                items[k++] = (zr_item){.call = c->number, .execution = w->content, .kind = ZR_I_WRITE, .from = w->from, .size = w->size};
+        }
+        if (node & ZO_CALL_BIT)
+            items[k++] = (zr_item){.call = c->number, .kind = ZR_I_CALL};
     }
     *n_items = k;
     return items;

@@ -348,7 +348,7 @@ static bool look_through(zr_run *run)
             zr_stop(run, ZR_CANNOT, "the order names call #%llu, which the trace does not hold", (unsigned long long)o->items[i].call);
             return false;
         }
-        const bool about_contents = o->items[i].kind == ZR_I_WRITE || o->items[i].kind == ZR_I_NO_WRITE;
+        const bool about_contents = o->items[i].kind == ZR_I_WRITE;
         const zr_call *const call = &run->plan->calls[index];
         for (uint32_t k = 0; about_contents && k < call->n_data; k++)
             if (o->items[i].execution == 0 || o->items[i].execution == call->data[k].number)
@@ -360,11 +360,11 @@ static bool look_through(zr_run *run)
     return true;
 }
 
-static void write_items(zr_run *run, const zr_call *call, uint32_t number)
+static void write_item(zr_run *run, const zr_call *call, const zr_item *item)
 {
     for (uint32_t i = 0; i < call->n_data; i++)
-        if (number == 0 || call->data[i].number == number)
-            zr_write_contents(run, call, call->data[i].number);
+        if (item->execution == 0 || call->data[i].number == item->execution)
+            zr_write_content(run, &call->data[i], item->from, item->execution == 0 ? call->data[i].len : item->size);
 }
 
 static uint64_t limit_of(const zr_run *run)
@@ -402,7 +402,7 @@ void zr_run_forced(zr_run *run, void (*make)(zr_run *run, const zr_call *call))
         if (item->kind == ZR_I_CALL)
             make(run, &plan->calls[index]);
         else if (item->kind == ZR_I_WRITE)
-            write_items(run, &plan->calls[index], item->execution);
+            write_item(run, &plan->calls[index], item);
         else if (carrier != NULL)
             zr_carrier_open(run, &f->carriers, carrier);
     }

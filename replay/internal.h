@@ -279,8 +279,10 @@ void zr_forced_finish(zr_run *run);
 int64_t zr_forced_call(zr_run *run, const zr_call *call, void *fn, uint64_t *words);
 /* Whether what the call read back is compared later. */
 bool zr_forced_unread(zr_run *run, const zr_call *call);
-/* Writes the call's contents that are not held; or, if `number` is not 0, the one with that number, held or not. */
-void zr_write_contents(zr_run *run, const zr_call *call, uint32_t number);
+/* Writes the call's contents that are not held. */
+void zr_write_contents(zr_run *run, const zr_call *call);
+/* Writes `size` bytes of one of them. */
+void zr_write_content(zr_run *run, const zr_data *data, uint64_t from, uint64_t size);
 uint32_t zr_object_of_role(const zr_call *call, enum zt_role role);
 int64_t zr_call_by_name(zr_run *run, const char *name, const uint64_t *words);
 /* Ends the replay: it can't go on. */

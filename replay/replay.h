@@ -27,9 +27,9 @@ enum zr_serialize { ZR_SERIALIZE_NONE, ZR_SERIALIZE_SUBMIT, ZR_SERIALIZE_LIST, Z
 /* A replay in an order that somebody else has worked out: host calls and commands one by one, on one thread. */
 enum zr_item_kind {
     ZR_I_CALL,   /* the host call is made; what the program had written before it is written just before, unless ZR_I_WRITE says when */
-    ZR_I_WRITE,  /* only what the program had written to host memory by that call, earlier or later than the call itself: content
-                    number `execution` of it, from 1, or all (0) */
-    ZR_I_NO_WRITE, /* that content is not written at all: a command writes it */
+    ZR_I_WRITE,  /* only what the program had written to host memory by that call, earlier or later than the call itself: of content
+                    number `execution` of it, from 1, the bytes given; or of all its contents all bytes (0). The call itself then
+                    writes nothing of them */
     ZR_I_COMMAND /* the command that the call appended runs, in its n-th execution: its gate opens, and the replay waits, bounded,
                     until it has ended or faulted. Of a call that executes lists on an immediate list: 1 its waits, 2 its signal */
 };
@@ -37,6 +37,7 @@ typedef struct zr_item {
     uint64_t call;
     uint32_t execution; /* from 1 */
     uint8_t kind;
+    uint64_t from, size; /* ZR_I_WRITE; bytes beyond the content's end are left out */
 } zr_item;
 
 /* What a replay does more than was recorded. */

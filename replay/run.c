@@ -136,20 +136,24 @@ static bool apply_fixes(const zr_run *run, const zr_call *call, uint64_t *words)
     return true;
 }
 
-void zr_write_contents(zr_run *run, const zr_call *call, uint32_t number)
+void zr_write_content(zr_run *run, const zr_data *data, uint64_t from, uint64_t size)
 {
-    for (uint32_t i = 0; i < call->n_data; i++) {
-        const zr_data *const data = &call->data[i];
-        if (data->readback || data->bytes == NULL || (number == 0 ? data->held : data->number != number))
-            continue;
-        uint8_t *live = data->live;
-        if (data->mem != ZR_NONE) {
-            const zr_mem *const mem = &run->plan->objects.mems[data->mem];
-            live = mem->live ? (uint8_t *)(uintptr_t)(mem->live + (data->addr - mem->recorded)) : NULL;
-        }
-        if (live != NULL)
-            memcpy(live, data->bytes, data->len);
+    uint8_t *live = data->live;
+    if (data->readback || data->bytes == NULL || from >= data->len)
+        return;
+    if (data->mem != ZR_NONE) {
+        const zr_mem *const mem = &run->plan->objects.mems[data->mem];
+        live = mem->live ? (uint8_t *)(uintptr_t)(mem->live + (data->addr - mem->recorded)) : NULL;
     }
+    if (live != NULL)
+        memcpy(live + from, (const uint8_t *)data->bytes + from, size < data->len - from ? size : data->len - from);
+}
+
+void zr_write_contents(zr_run *run, const zr_call *call)
+{
+    for (uint32_t i = 0; i < call->n_data; i++)
+        if (!call->data[i].held)
+            zr_write_content(run, &call->data[i], 0, call->data[i].len);
 }
 
 /* Every device of the recording becomes the one that was asked for. */
@@ -263,7 +267,7 @@ static void make_call(zr_run *run, const zr_call *call)
         return;
     }
     if (call->n_data > 0)
-        zr_write_contents(run, call, 0);
+        zr_write_contents(run, call);
     for (uint32_t i = 0; i < call->n_outs; i++)
         if (call->outs[i].clear)
             memset(call->outs[i].live, 0, 8);
@@ -309,7 +313,7 @@ static void make_crash(zr_run *run)
     uint64_t words[256];
     if (fn == NULL || !apply_fixes(run, call, words))
         return;
-    zr_write_contents(run, call, 0);
+    zr_write_contents(run, call);
     atomic_store(&run->shared->current, (uint_fast32_t)(call - run->plan->calls));
     atomic_store(&run->shared->crashing, 1);
     atomic_fetch_add(&run->shared->progress, 1);

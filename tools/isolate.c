@@ -162,8 +162,8 @@ static void print_json(zt_trace *trace, const zo_answer *a)
     zt_json_string(stdout, a->inject);
     printf(",\"text\":");
     zt_json_string(stdout, a->repair);
-    printf(",\"verified\":[%u,%u]},\"replays\":%u,\"orders_searched\":%u,\"candidates\":%u,\"driver\":", a->verified[0], a->verified[1],
-           a->replays, a->orders, a->candidates);
+    printf(",\"verified\":[%u,%u]},\"replays\":%u,\"orders_searched\":%u,\"candidates\":%u,\"carriers\":%u,\"inversions\":%llu,\"driver\":",
+           a->verified[0], a->verified[1], a->replays, a->orders, a->candidates, a->carriers, (unsigned long long)a->inversions);
     zt_json_string(stdout, a->driver);
     printf(",\"text\":");
     zt_json_string(stdout, a->text);

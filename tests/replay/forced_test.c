@@ -24,7 +24,7 @@ static line given;
 
 static void put(int kind, uint64_t call, uint32_t execution)
 {
-    given.items[given.n++] = (zr_item){call, execution, (uint8_t)kind};
+    given.items[given.n++] = (zr_item){.call = call, .execution = execution, .kind = (uint8_t)kind};
 }
 
 static uint32_t handle_of(const zr_call *call, enum zt_role role)
@@ -446,7 +446,7 @@ static void write_early(const zr_plan *plan)
 {
     const size_t at = place(ZR_I_COMMAND, nth(plan, "zeCommandListAppendMemoryCopy", 1), 1);
     memmove(&given.items[at + 1], &given.items[at], (given.n++ - at) * sizeof(*given.items));
-    given.items[at] = (zr_item){nth(plan, "zeEventHostSignal", 1), 0, ZR_I_WRITE};
+    given.items[at] = (zr_item){.call = nth(plan, "zeEventHostSignal", 1), .kind = ZR_I_WRITE};
 }
 
 /* The copy runs behind the call, but before what the program had written by then. */
@@ -455,7 +455,7 @@ static void write_late(const zr_plan *plan)
     defer(nth(plan, "zeCommandListAppendMemoryCopy", 1), 1, nth(plan, "zeEventHostSignal", 1));
     const size_t at = place(ZR_I_COMMAND, nth(plan, "zeCommandListAppendMemoryCopy", 1), 1) + 1;
     memmove(&given.items[at + 1], &given.items[at], (given.n++ - at) * sizeof(*given.items));
-    given.items[at] = (zr_item){nth(plan, "zeEventHostSignal", 1), 0, ZR_I_WRITE};
+    given.items[at] = (zr_item){.call = nth(plan, "zeEventHostSignal", 1), .kind = ZR_I_WRITE};
 }
 
 static void copy_late(const zr_plan *plan)
