@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Findings: each conflict becomes one, or joins one of the same call and object; failing calls hang on the first suspect. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +94,51 @@ static void carrier_name(const zo_graph *g, uint32_t instance, char *out, size_t
     snprintf(out, size, "%s#%u", o->kind, o->generation);
 }
 
+static void also(zo_finding *f, const char *format, ...)
+{
+    va_list arguments;
+    const size_t n = strlen(f->what);
+    va_start(arguments, format);
+    vsnprintf(f->what + n, sizeof(f->what) - n, format, arguments);
+    va_end(arguments);
+}
+
+/* E3: what stands between two commands of one carrier and looks as if it ordered them. */
+static void looks_ordered(const zo_graph *g, zo_finding *f, const zo_instance *early, const zo_instance *late)
+{
+    for (uint32_t at = early->position + 1; at < late->position && at < early->position + 64; at++) {
+        const zo_command *const c = &g->commands[g->instances[g->chains[early->chain].nodes[at - 1]].command];
+        if ((c->flags & ZO_BARRIER) && c->n_waits > 0) {
+            also(f, "; the barrier #%llu has wait events, and waits for nothing else", zo_number(g, c->call));
+            return;
+        }
+        if ((c->flags & ZO_WAIT_ONLY) && c->n_waits == 0) {
+            also(f, "; #%llu waits for no event, and orders nothing", zo_number(g, c->call));
+            return;
+        }
+    }
+}
+
+/* D4: a wait for the event of another command of the same carrier, which the program may have taken for one for this. */
+static void waited_for_another(zo_graph *g, zo_finding *f, uint32_t early, uint32_t late)
+{
+    const zo_instance *const x = &g->instances[early];
+    const uint32_t call = late & ZO_CALL_BIT ? late & ~ZO_CALL_BIT : g->instances[late].submit;
+    uint32_t at = g->calls[call].previous_sync;
+    for (int steps = 0; at != 0 && at - 1 > x->submit && steps < 16; at = g->calls[at - 1].previous_sync, steps++) {
+        const zo_call *const wait = &g->calls[at - 1];
+        const zo_object *const o = zo_object_at(g, wait->object);
+        const zo_range *const r = o != NULL && o->is_event && wait->n_preds > 0 ? &g->ranges[wait->preds] : NULL;
+        if (r == NULL || r->chain != x->chain || r->hi == 0 || r->hi > g->chains[r->chain].n)
+            continue;
+        const zo_point signal = zo_graph_point(g, g->chains[r->chain].nodes[r->hi - 1]);
+        also(f, "; #%llu has waited for %s#%u, which says that #%llu is done, and nothing of #%llu (proxy completion)",
+             (unsigned long long)wait->number, o->base->kind, o->base->generation, (unsigned long long)signal.call,
+             (unsigned long long)zo_graph_point(g, early).call);
+        return;
+    }
+}
+
 static void describe(zo_graph *g, zo_finding *f, const zo_conflict *c)
 {
     char first[32], second[32], carrier[48] = "";
@@ -104,6 +150,10 @@ static void describe(zo_graph *g, zo_finding *f, const zo_conflict *c)
         carrier_name(g, early, carrier, sizeof(carrier));
     snprintf(f->what, sizeof(f->what), of_kind[c->kind].what, first);
     snprintf(f->missing, sizeof(f->missing), "end of %s before %s", first, second);
+    if (c->kind == ZO_X_RACE && x != NULL && y != NULL && g->instances[early].chain == g->instances[late].chain)
+        looks_ordered(g, f, &g->instances[early], &g->instances[late]);
+    if (x != NULL && c->kind != ZO_X_STALE && c->kind != ZO_X_EVENT_RESET)
+        waited_for_another(g, f, early, late);
     if (c->kind == ZO_X_RACE && x != NULL && y != NULL) {
         const bool same_list = x->list == y->list && g->instances[early].chain == g->instances[late].chain;
         snprintf(f->rule, sizeof(f->rule), same_list ? "E2" : "E1");
@@ -169,45 +219,7 @@ static void from_conflict(zo_graph *g, const zo_conflict *c)
     }
     describe(g, f, &turned);
     if (possible) {
-        const size_t n = strlen(f->what);
-        snprintf(f->what + n, sizeof(f->what) - n, c->possible ? "; ordered in this run, by what a trace of calls cannot show"
-                                                               : "; the exact bytes are not known");
-    }
-}
-
-/* --------------------------------------------------------------------------------------- waits that were taken for done */
-
-/* A wait gave up, and what it was for is in flight at a later finding of the same thread. */
-static void taken_for_done(zo_graph *g)
-{
-    const size_t n = g->n_conflicts;
-    for (size_t u = 0; u < g->n_unmet; u++) {
-        const zo_call *const wait = &g->calls[g->unmet[u]];
-        const zo_object *const o = zo_object_at(g, wait->object);
-        for (size_t i = 0; o != NULL && i < n; i++) {
-            const zo_conflict *const c = &g->conflicts[i];
-            if (c->a & ZO_CALL_BIT)
-                continue;
-            const uint32_t later = c->b & ZO_CALL_BIT ? c->b & ~ZO_CALL_BIT : g->instances[c->b].submit;
-            const zo_instance *const x = &g->instances[c->a];
-            bool covers = o->chain == x->chain || (o->is_event && g->commands[x->command].signal == wait->object);
-            for (size_t k = 0; o->is_fence && k < o->n_submits; k++)
-                covers |= o->submits[k].chain == x->chain && o->submits[k].lo <= x->position && x->position <= o->submits[k].hi;
-            if (!covers || c->possible || x->submit >= g->unmet[u] || later <= g->unmet[u] || g->calls[later].chain != wait->chain)
-                continue;
-            zo_finding *const f = zo_found(g, "G2", ZO_SPEC, ZO_ERROR);
-            if (f != NULL) {
-                zo_finding_node(g, f, g->unmet[u] | ZO_CALL_BIT);
-                zo_finding_node(g, f, later | ZO_CALL_BIT);
-                zo_finding_node(g, f, c->a);
-                zo_finding_object(g, f, wait->object);
-                snprintf(f->what, sizeof(f->what), "said NOT_READY, and #%llu goes on as if the work were done",
-                         (unsigned long long)g->calls[later].number);
-                snprintf(f->missing, sizeof(f->missing), "a wait that succeeded before #%llu", (unsigned long long)g->calls[later].number);
-                snprintf(f->repair, sizeof(f->repair), "a timeout of UINT64_MAX (nanoseconds), and a look at the result");
-            }
-            break;
-        }
+        also(f, c->possible ? "; ordered in this run, by what a trace of calls cannot show" : "; the exact bytes are not known");
     }
 }
 
@@ -219,11 +231,6 @@ static int by_call(const void *a, const void *b)
     if (x->points[0].call != y->points[0].call)
         return x->points[0].call < y->points[0].call ? -1 : 1;
     return strcmp(x->rule, y->rule);
-}
-
-static bool is_fault(int64_t result)
-{
-    return result == 0x70000001 || result == 0x70000003 || result == 0x7ffffffe;
 }
 
 static uint64_t last_call(const zo_graph *g, const zo_finding *f)
@@ -252,8 +259,8 @@ static void find_consequences(zo_graph *g)
     }
     for (size_t i = 0; suspect != ZO_NONE && i < g->n_calls; i++) {
         const zo_call *const c = &g->calls[i];
-        if (c->number >= after && (c->flags & ZO_FAILED) && is_fault(c->result)) {
-            const zo_consequence k = {c->number, suspect};
+        if (c->number >= after && (c->flags & ZO_FAILED) && zo_is_fault(c->result)) {
+            const zo_consequence k = {c->number, suspect, zo_cause(c->result, c->func->kind)};
             ZO_PUSH(g, g->consequences, g->n_consequences, g->room_consequences, k);
         }
     }
@@ -306,8 +313,7 @@ int zo_check_hidden(zo_graph *g, zt_error *error)
         zo_habit_names(habits_behind(g, f->rule), habits, sizeof(habits));
         f->class = ZO_HIDDEN;
         f->severity = f->severity == ZO_ERROR ? ZO_WARNING : f->severity;
-        const size_t n = strlen(f->what);
-        snprintf(f->what + n, sizeof(f->what) - n, "; legal on this driver (%s), forbidden by the specification", habits);
+        also(f, "; legal on this driver (%s), forbidden by the specification", habits);
     }
     zo_graph_free(vendor);
     g->n_consequences = 0;
@@ -319,7 +325,7 @@ int zo_check(zo_graph *g)
 {
     for (size_t i = 0; i < g->n_conflicts; i++)
         from_conflict(g, &g->conflicts[i]);
-    taken_for_done(g);
+    zo_results_find(g);
     if (g->n_findings > 0)
         qsort(g->findings, g->n_findings, sizeof(*g->findings), by_call);
     find_consequences(g);

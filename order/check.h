@@ -55,6 +55,8 @@ void zo_waits_enter(zo_reading *r, uint32_t index);
 void zo_waits_leave(zo_graph *g, uint32_t index);
 void zo_waits_start(zo_graph *g, uint32_t instance);
 void zo_waits_finish(zo_graph *g);
+/* rules_results.c: from the conflicts, once all is read */
+void zo_results_find(zo_graph *g);
 /* rules_threads.c */
 void zo_threads_enter(zo_graph *g, uint32_t index);
 void zo_process_enter(zo_graph *g, uint32_t index);

@@ -108,13 +108,14 @@ typedef struct zo_finding {
     uint32_t more;                      /* further ones of the same kind */
     char object[48];                    /* "mem#2", "" */
     uint64_t lo, hi;                    /* bytes, if hi > lo */
-    char what[256], missing[192], repair[256];
+    char what[384], missing[192], repair[256];
 } zo_finding;
 
 /* A failing call, and the finding it hangs on. */
 typedef struct zo_consequence {
     uint64_t call;
     uint32_t of; /* index of the finding */
+    const char *cause; /* what its result means, if that is not clear: a sentence, or "" */
 } zo_consequence;
 
 /*

@@ -185,7 +185,9 @@ static bool after_fault(zo_graph *g, uint32_t index)
 {
     const zo_call *const c = &g->calls[index];
     const uint32_t fault = g->rules.fault;
-    if (!is_wait(c) || fault == 0 || fault - 1 >= index)
+    const zt_ending *const ending = zt_trace_ending(g->trace);
+    const bool died = !(c->flags & ZO_RETURNED) && ending != NULL && ending->signalled; /* in it: that was no wait */
+    if (!is_wait(c) || died || fault == 0 || fault - 1 >= index)
         return false;
     zo_finding *const f = zo_found_call(g, "F5", index, c->object, ZO_WARNING);
     ZO_SAY(f, "waits, in vain, though #%llu had said %s: what was submitted is lost", zo_number(g, fault - 1),

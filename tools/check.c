@@ -198,6 +198,7 @@ static void print_consequences(const zo_graph *graph, const uint32_t *shown_as, 
     const size_t n_findings = zo_findings(graph, &f), m = zo_consequences(graph, &c);
     for (uint32_t i = 0; i < n_findings; i++) {
         size_t all = 0, said = 0;
+        const char *cause = "";
         for (size_t k = 0; shown_as[i] != ZO_NONE && k < m; k++)
             all += c[k].of == i;
         for (size_t k = 0; said < all && said < CONSEQUENCES; k++) {
@@ -206,12 +207,15 @@ static void print_consequences(const zo_graph *graph, const uint32_t *shown_as, 
             const line *const l = said == 0 ? find_line(lines, n, c[k].call) : NULL;
             printf("%s#%llu%s%s", said == 0 ? "" : said + 1 == all ? " and " : ", ", (unsigned long long)c[k].call,
                    l && l->function ? " " : "", l && l->function ? l->function : "");
+            cause = cause[0] == 0 ? c[k].cause : cause;
             said++;
         }
         if (all > said)
             printf(", ... and %zu more", all - said);
         if (all > 0)
             printf(" fail%s because of #%llu\n", all == 1 ? "s" : "", (unsigned long long)f[i].points[0].call);
+        if (cause[0] != 0)
+            printf("  %s\n", cause);
     }
 }
 
@@ -248,8 +252,11 @@ static void json_consequences(const zo_graph *graph, const uint32_t *shown_as)
     const size_t m = zo_consequences(graph, &c);
     size_t shown = 0;
     for (size_t i = 0; i < m; i++)
-        if (shown_as[c[i].of] != ZO_NONE)
-            printf("%s{\"call\":%llu,\"of\":%u}", shown++ ? "," : "", (unsigned long long)c[i].call, shown_as[c[i].of]);
+        if (shown_as[c[i].of] != ZO_NONE) {
+            printf("%s{\"call\":%llu,\"of\":%u,\"cause\":", shown++ ? "," : "", (unsigned long long)c[i].call, shown_as[c[i].of]);
+            zt_json_string(stdout, c[i].cause);
+            printf("}");
+        }
 }
 
 static int report(zo_graph *graph, zt_trace *trace, const char *rules, int fail_on, bool json, bool quiet)
@@ -345,7 +352,7 @@ static int run(int argc, char **argv)
         statistics |= id == STATISTICS;
         if (id == RULES) {
             rules = parser.value;
-            if (strspn(rules, "ABCDEFGHIJabcdefghijklmnopqrstuvwxyz0123456789,") != strlen(rules) || *rules == '\0')
+            if (strspn(rules, "'ABCDEFGHIJabcdefghijklmnopqrstuvwxyz0123456789,") != strlen(rules) || *rules == '\0')
                 return zt_usage_error(&zt_command_check, "--rules wants rules as A,B1,D2, not '%s'; docs/check.md lists them", rules);
         }
         if (id == LEVEL)
