@@ -12,7 +12,8 @@ static const char *const tables[] = {
 };
 
 static const char *const names[] = {"free-waits",      "list-keeps",  "queue-keeps",    "event-keeps",
-                                    "immediate-waits", "host-copied", "submit-resident"};
+                                    "immediate-waits", "host-copied", "submit-resident",
+                                    "append-blocks", "one-engine"};
 #define N_NAMES (sizeof(names) / sizeof(names[0]))
 
 static bool holds(const zt_session *s, uint32_t device, const char *condition)

@@ -17,7 +17,9 @@ enum zo_habit {
     ZO_H_EVENT_KEEPS = 1 << 3,     /* nor an event */
     ZO_H_IMMEDIATE_WAITS = 1 << 4, /* the destruction of an immediate list waits for its commands */
     ZO_H_HOST_COPIED = 1 << 5,     /* pageable memory is read when a command is appended */
-    ZO_H_SUBMIT_RESIDENT = 1 << 6  /* a submit makes resident what its commands name */
+    ZO_H_SUBMIT_RESIDENT = 1 << 6, /* a submit makes resident what its commands name */
+    ZO_H_APPEND_BLOCKS = 1 << 7,   /* an append to an immediate list returns when its command can start */
+    ZO_H_ONE_ENGINE = 1 << 8       /* all queues share one engine, which runs one command behind the other */
 };
 
 /* `device`: number of the device as zeDeviceGetProperties gave it, 0: the program never asked. @return a set of enum zo_habit. */

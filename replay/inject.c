@@ -156,13 +156,14 @@ bool zr_inject_parse(const zr_plan *plan, const char *text, zr_points *points, c
         point.kind = ZR_P_SYNC;
         if (open != NULL) {
             const char *name = open + 1;
-            uint64_t number;
+            uint64_t number = 0;
             const size_t length = (size_t)(at - open) - 2;
             const bool by_number = *name == '#' && number_after_hash(&name, &number);
             if (by_number ? !find_carrier(plan, number, &point.object) : !find_object(plan, open + 1, length, &point.object)) {
                 snprintf(error, size, "sync wants a queue, list, event or command of the trace, but '%.*s' is none", (int)length, open + 1);
                 return false;
             }
+            point.of = number;
         }
         if (strncmp(rest, "before:", 7) == 0 || strncmp(rest, "after:", 6) == 0) {
             point.after = rest[0] == 'a';
@@ -186,6 +187,14 @@ bool zr_inject_parse(const zr_plan *plan, const char *text, zr_points *points, c
     }
     snprintf(error, size, "an injection is " WANTED ", not '%s'", text);
     return false;
+}
+
+bool zr_point_object(const zr_plan *plan, const zr_point *point, char *name, size_t size)
+{
+    if (point->object == ZR_NONE)
+        return false;
+    zr_object_name(&plan->objects, point->object, name, size);
+    return true;
 }
 
 void zr_points_free(zr_points *points)
@@ -356,6 +365,8 @@ void zr_inject(zr_run *run, const zr_call *call, bool after)
             hold_device(run, call, p->ns);
         else if (p->kind == ZR_P_DELAY)
             pause_for(p->ns);
+        else if (run->options->items != NULL)
+            continue; /* the line has what was submitted before whatever comes behind the wait, and may have it after this call */
         else if (p->object != ZR_NONE)
             wait_for(run, call, p->object);
         else

@@ -45,6 +45,7 @@ enum zr_point_kind { ZR_P_SYNC, ZR_P_DELAY, ZR_P_GATE, ZR_P_HOLD };
 typedef struct zr_point {
     uint64_t call, other; /* gate, hold: `call` (a command, in its `execution`) comes behind `other` */
     uint64_t ns;
+    uint64_t of;          /* sync: for the carrier of what that call appended or submitted, 0 */
     uint32_t object;      /* sync: this one only, an index of the plan's */
     uint32_t execution;
     uint8_t kind;
@@ -73,7 +74,7 @@ typedef struct zr_options {
     uint64_t gate_ns;     /* how long a command may take once it may run; 0: 2 s */
     const zt_pair *environment; /* set behind the recorded knobs */
     uint32_t n_environment;
-    const zr_point *points; /* syncs and delays; gates and holds are the caller's to turn into items */
+    const zr_point *points; /* syncs and delays; gates and holds are the caller's to turn into items, and with items syncs, too */
     size_t n_points;
     bool dry_run;        /* chooses the driver, makes no call */
 } zr_options;
@@ -134,6 +135,8 @@ uint32_t zr_plan_threads(const zr_plan *plan);
  */
 bool zr_inject_parse(const zr_plan *plan, const char *text, zr_points *points, char *error, size_t size);
 void zr_points_free(zr_points *points);
+/* "queue#1": the object that a sync is for. @return false if it is for all. */
+bool zr_point_object(const zr_plan *plan, const zr_point *point, char *name, size_t size);
 
 /* Fills the report in every case; also returns its verdict. */
 int zr_replay(zr_plan *plan, const zr_options *options, zr_report *report);

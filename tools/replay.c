@@ -5,8 +5,7 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "order.h"
-#include "replay.h"
+#include "replay_line.h"
 
 enum { DRIVER = 1, DEVICE, SCHEDULE, THREADS, SERIALIZE, VERIFY, FROM, TO, LOOP, TIMEOUT, INJECT, ORDER, DRY_RUN, JSON, QUIET };
 
@@ -202,133 +201,6 @@ static void print_text(const zr_report *r, const zr_options *o)
         printf("%llu values are this driver's own and were not compared\n", (unsigned long long)r->mapped);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- order */
-
-static uint32_t node_of(const zo_graph *graph, uint64_t call, uint32_t execution)
-{
-    const uint32_t command = zo_graph_node(graph, (zo_point){call, execution});
-    return command;
-}
-
-/* Whether gates, holds or an order ask for a line. */
-static bool wants_line(const zr_points *points, const char *order)
-{
-    bool wants = order != NULL;
-    for (size_t i = 0; i < points->n; i++)
-        wants |= points->list[i].kind == ZR_P_GATE || points->list[i].kind == ZR_P_HOLD;
-    return wants;
-}
-
-static bool read_order(const char *path, const zo_graph *graph, uint32_t **like, size_t *n)
-{
-    FILE *const f = fopen(path, "r");
-    char text[128];
-    size_t room = 0;
-    while (f != NULL && fgets(text, sizeof(text), f) != NULL) {
-        unsigned long long call = 0;
-        unsigned execution = 0;
-        const char *const start = text + strspn(text, " \t#");
-        if (sscanf(start, "%llu@%u", &call, &execution) < 1)
-            continue;
-        uint32_t node = node_of(graph, call, execution ? execution : 1);
-        if (node == ZO_NONE && execution == 0)
-            node = node_of(graph, call, 0);
-        if (*n == room) {
-            room = room ? room * 2 : 256;
-            uint32_t *const grown = realloc(*like, room * sizeof(**like));
-            if (grown == NULL)
-                break;
-            *like = grown;
-        }
-        if (node != ZO_NONE)
-            (*like)[(*n)++] = node;
-    }
-    if (f != NULL)
-        fclose(f);
-    return f != NULL && *n > 0;
-}
-
-/* @return -1 with the line in *items, or the status to exit with. */
-static int make_line(zt_trace *trace, const zr_points *points, const char *order, zr_item **items, size_t *n)
-{
-    zo_graph *graph = NULL;
-    zt_error error;
-    uint32_t *line = NULL, *like = NULL, stuck = ZO_NONE;
-    size_t n_extra = 0, n_like = 0;
-    int policy = ZO_P_EARLY, status = -1;
-    uint64_t value = 0;
-    zo_edge *extra = calloc(points->n + 1, sizeof(*extra));
-    zt_trace_seek(trace, 1);
-    if (extra == NULL || zo_graph_make(&graph, trace, NULL, &error) != ZT_OK) {
-        zt_complain("%s", extra ? error.text : "not enough memory");
-        free(extra);
-        return ZT_EXIT_CANNOT;
-    }
-    if (order != NULL && strcmp(order, "latest") == 0)
-        policy = ZO_P_LATE;
-    else if (order != NULL && strncmp(order, "seed:", 5) == 0 && zt_parse_number(order + 5, &value))
-        policy = ZO_P_RANDOM;
-    else if (order != NULL && strncmp(order, "queue:", 6) == 0 && zt_parse_number(order + 6, &value) &&
-             (value = zo_graph_carrier(graph, value)) != ZO_NONE)
-        policy = ZO_P_CARRIER_FIRST;
-    else if (order != NULL && strncmp(order, "file:", 5) == 0 && read_order(order + 5, graph, &like, &n_like))
-        policy = ZO_P_LIKE;
-    else if (order != NULL && strcmp(order, "recorded") != 0)
-        status = zt_usage_error(&zt_command_replay, "--order wants recorded, latest, queue:N with a queue that there is, seed:N, or file:FILE with "
-                                                    "a line such as '#12' or '#12@2' for each, not '%s'", order);
-    for (size_t i = 0; i < points->n && status < 0; i++) {
-        const zr_point *const p = &points->list[i];
-        if (p->device)
-            status = zt_usage_error(&zt_command_replay, "delay(device)@ is for replays on the recorded schedule: with gate@, hold@ or --order each "
-                                                        "command runs when its turn comes");
-        if (p->kind != ZR_P_GATE && p->kind != ZR_P_HOLD)
-            continue;
-        const uint32_t before = node_of(graph, p->other, 0);
-        uint32_t nodes[256];
-        const size_t found = p->kind == ZR_P_HOLD ? 0 : zo_graph_commands(graph, p->call, p->execution, nodes, 256);
-        const uint32_t held = node_of(graph, p->call, 0);
-        if (before == ZO_NONE || (p->kind == ZR_P_GATE ? found == 0 : held == ZO_NONE)) {
-            status = zt_usage_error(&zt_command_replay, p->kind == ZR_P_GATE ? "gate@#%llu..#%llu: the first is to be an append or a submit, the second a call"
-                                                                              : "hold@#%llu..#%llu: both are to be calls of the trace",
-                                    (unsigned long long)p->call, (unsigned long long)p->other);
-            break;
-        }
-        for (size_t k = 0; k < (p->kind == ZR_P_GATE ? found : 1) && status < 0; k++) {
-            const uint32_t after = p->kind == ZR_P_GATE ? nodes[k] : held;
-            char chain[256];
-            if (zo_graph_needs(graph, before, after, chain, sizeof(chain))) {
-                status = zt_usage_error(&zt_command_replay, "%s@#%llu..#%llu would wait for itself: %s",
-                                        p->kind == ZR_P_GATE ? "gate" : "hold", (unsigned long long)p->call, (unsigned long long)p->other, chain);
-                break;
-            }
-            zo_edge *const grown = realloc(extra, (n_extra + 1) * sizeof(*extra));
-            if (grown == NULL) {
-                status = ZT_EXIT_CANNOT;
-                break;
-            }
-            extra = grown;
-            extra[n_extra++] = (zo_edge){before, after};
-        }
-    }
-    if (status < 0)
-        *n = zo_schedule(graph, policy, value, like, n_like, extra, n_extra, &line, &stuck);
-    if (status < 0 && *n == 0) {
-        char chain[64] = "";
-        if (stuck != ZO_NONE)
-            snprintf(chain, sizeof(chain), "#%llu", (unsigned long long)zo_graph_point(graph, stuck).call);
-        status = zt_usage_error(&zt_command_replay, "this order can't be had: %s would wait for itself", chain[0] ? chain : "something");
-    }
-    if (status < 0) {
-        *items = zo_graph_items(graph, line, *n, n);
-        status = *items ? -1 : ZT_EXIT_CANNOT;
-    }
-    free(line);
-    free(like);
-    free(extra);
-    zo_graph_free(graph);
-    return status;
-}
-
 static int run(int argc, char **argv)
 {
     zt_parser parser;
@@ -384,11 +256,8 @@ static int run(int argc, char **argv)
                 status = zt_usage_error(&zt_command_replay, "%s", why);
         o.points = points.list;
         o.n_points = points.n;
-        if (status < 0 && wants_line(&points, order)) {
-            status = make_line(trace, &points, order, &items, &o.n_items);
-            o.items = items;
-            o.schedule = o.schedule ? o.schedule : "eager";
-        }
+        if (status < 0 && (points.n > 0 || order != NULL))
+            status = zt_replay_line(trace, plan, order, &o, &items);
         if (status >= 0) {
             zr_points_free(&points);
             zr_plan_free(plan);

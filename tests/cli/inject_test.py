@@ -51,9 +51,8 @@ class Inject(harness.Case):
     def test_a_sync_that_cannot_end(self):
         self.record(app("o4_resubmit_stale_event"), options=["-f", "--schedule=eager"], status=1)
         submits = [c["call"] for c in self.dump() if c["function"] == "zeCommandQueueExecuteCommandLists"]
-        r = self.replay("--timeout=200ms", f"--inject=sync@after:#{submits[2]}")
-        self.assertFalse(r["same"])
-        self.assertIn(f"injected at call #{submits[2]} zeCommandQueueExecuteCommandLists did not end: the device waits for the host", r["message"])
+        signal = [c["call"] for c in self.dump() if c["function"] == "zeEventHostSignal" and c["call"] > submits[2]][0]
+        self.assertRegex(self.itself(f"sync@after:#{submits[2]}"), rf"waits for #{signal}, which comes behind the wait$")
 
     def test_every_call_is_a_point(self):
         self.record(app("mixed"), options=["-f", "--schedule=eager"])
@@ -77,16 +76,135 @@ class Inject(harness.Case):
             f.write(f"#{self.taken}\n#{self.copy}@1\n")
         self.replay("--order=file:order.txt")
 
+    def waits(self, kind, **knobs):
+        """Records a program of tests/replay/waits.c. Its calls by function, in order."""
+        self.record(app("waits"), kind, options=["--schedule=async"], env=knobs)
+        calls = {}
+        for c in self.dump():
+            calls.setdefault(c["function"], []).append(c["call"])
+        self.calls = calls
+        self.copy = calls["zeCommandListAppendMemoryCopy"][0]
+        self.looks = calls["zeMemGetAddressRange"]
+
+    def itself(self, *points):
+        """The points are refused; every call of the chain is named. Returns what is said behind the colon."""
+        said = self.refused(*(f"--inject={p}" for p in points))
+        self.assertRegex(said, r" would wait for itself: #\d+(@\d+)? .*#\d+")
+        return said.split(" would wait for itself: ")[1].strip()
+
+    def had(self, *points):
+        self.assertTrue(self.replay(*(f"--inject={p}" for p in points))["same"], points)
+
+    def test_gate_before_waits(self):
+        for kind, wait in (("event", "zeEventHostSynchronize"), ("fence", "zeFenceHostSynchronize"), ("queue", "zeCommandQueueSynchronize")):
+            self.waits(kind)
+            [wait] = self.calls[wait]
+            self.had(f"gate@#{self.copy}..#{self.looks[0]}")
+            self.assertEqual(self.itself(f"gate@#{self.copy}..#{wait}"), f"#{wait} waits for #{self.copy}")
+            self.assertEqual(self.itself(f"gate@#{self.copy}..#{self.looks[1]}"), f"#{self.looks[1]} comes behind #{wait}, which waits for #{self.copy}")
+
+    def test_gate_and_synchronous_queue(self):
+        self.waits("synchronous")
+        [submit] = self.calls["zeCommandQueueExecuteCommandLists"]
+        self.itself(f"gate@#{self.copy}..#{submit}")
+        self.assertEqual(self.itself(f"gate@#{self.copy}..#{self.looks[0]}"), f"#{self.looks[0]} comes behind #{submit}, which waits for #{self.copy}")
+
+    def test_gate_and_free(self):
+        self.waits("free", ZE_SOFT_FREE="block")
+        [free] = self.calls["zeMemFree"]
+        self.assertEqual(self.itself(f"gate@#{self.copy}..#{self.looks[2]}"), f"#{self.looks[2]} comes behind #{free}, which waits for #{self.copy}")
+        self.had(f"gate@#{self.copy}..#{self.looks[1]}")
+
+    def test_gate_and_one_engine(self):
+        self.waits("engines", ZE_SOFT_ENGINES="shared")
+        [wait], [second, first] = self.calls["zeEventHostSynchronize"], self.calls["zeCommandListAppendMemoryCopy"]
+        self.assertEqual(self.itself(f"gate@#{first}..#{wait}"), f"#{wait} waits for #{second}, which stands on one engine behind #{first}")
+        self.had(f"gate@#{first}..#{self.calls['zeCommandQueueExecuteCommandLists'][1]}")
+        self.waits("engines")
+        self.had(f"gate@#{first}..#{wait}")
+
+    def test_gate_and_blocking_append(self):
+        self.waits("append", ZE_SOFT_APPEND="block")
+        self.assertEqual(self.itself(f"gate@#{self.copy}..#{self.looks[0]}"),
+                         f"#{self.looks[0]} comes behind #{self.copy}, which does not return before #{self.copy}")
+        self.waits("append")
+        self.had(f"gate@#{self.copy}..#{self.looks[0]}")
+
+    def test_gate_and_order_of_a_list(self):
+        self.waits("inorder")
+        second, [wait] = self.calls["zeCommandListAppendMemoryCopy"][1], self.calls["zeEventHostSynchronize"]
+        self.assertEqual(self.itself(f"gate@#{self.copy}..#{wait}"), f"#{wait} waits for #{second}, which waits for #{self.copy}")
+        self.waits("append")
+        self.had(f"gate@#{self.copy}..#{wait}")
+
+    def test_sync_before_its_submit(self):
+        self.waits("event")
+        [submit] = self.calls["zeCommandQueueExecuteCommandLists"]
+        self.assertEqual(self.itself(f"sync(#{self.copy})@before:#{submit}"),
+                         f"#{self.copy} is submitted by #{submit}, which comes behind the wait")
+        self.assertEqual(self.itself(f"sync(#{submit})@after:#{self.copy}"), f"#{submit} comes behind the wait, which is at #{self.copy}")
+        [wait] = self.calls["zeEventHostSynchronize"]
+        event = next(c["args"]["hEvent"] for c in self.dump() if c["call"] == wait)
+        said = self.refused(f"--inject=sync({event})@before:#{submit}")
+        self.assertIn(f"is signalled by what #{submit} does, which comes behind #{submit}", said)
+        self.had(f"sync(#{self.copy})@after:#{submit}", f"sync({event})@before:#{self.looks[0]}")
+
+    def test_sync_before_what_lets_go(self):
+        self.waits("gated")
+        [signal], waiting = self.calls["zeEventHostSignal"], self.calls["zeCommandListAppendWaitOnEvents"][0]
+        for point in (f"sync@before:#{signal}", f"sync(queue#1)@after:#{self.looks[0]}", f"sync(#{self.copy})@before:#{self.looks[0]}"):
+            self.assertRegex(self.itself(point), rf"#{waiting} waits for #{signal}, which comes behind the wait$")
+        self.had(f"sync@after:#{signal}")
+
+    def test_gate_and_sync(self):
+        """Where gates are closed, a wait is an edge like any other."""
+        self.waits("queue")
+        [submit], look = self.calls["zeCommandQueueExecuteCommandLists"], self.looks[0]
+        self.had(f"gate@#{self.copy}..#{look}", f"sync@after:#{look}")
+        self.assertIn(f"#{self.copy} is to come behind #{look}", self.itself(f"gate@#{self.copy}..#{look}", f"sync@before:#{look}"))
+        self.itself(f"gate@#{self.copy}..#{look}", f"sync@after:#{submit}")
+        self.evict("eager", 0)
+        r = self.replay("--order=latest", "--inject=sync@before:zeContextEvictMemory")
+        self.assertTrue(r["same"], r)
+
+    def test_gates_that_wait_for_each_other(self):
+        self.waits("engines")
+        [wait] = self.calls["zeEventHostSynchronize"]
+        first, second = self.calls["zeCommandListAppendMemoryCopy"]
+        self.itself(f"gate@#{first}..#{wait}", f"gate@#{second}..#{wait}")
+
+    def test_holds(self):
+        self.waits("threads")
+        theirs, mine = self.looks
+        [wait], submit = self.calls["zeEventHostSynchronize"], self.calls["zeCommandQueueExecuteCommandLists"][0]
+        [sync] = self.calls["zeCommandQueueSynchronize"]
+        self.had(f"hold@#{wait}..#{sync}")  # the other thread's wait behind this one's
+        self.had(f"hold@#{theirs}..#{mine}")
+        self.assertEqual(self.itself(f"hold@#{wait}..#{sync}", f"hold@#{sync}..#{theirs}"),
+                         f"#{theirs} comes behind #{wait}, which is to come behind #{sync}")
+        self.itself(f"hold@#{submit}..#{wait}")
+        self.itself(f"hold@#{submit}..#{mine}")
+
     def test_what_waits_for_itself(self):
         self.evict("eager", 0)
-        self.assertIn("would wait for itself", self.refused(f"--inject=gate@#{self.copy}..#{self.last}"))
-        self.assertIn("would wait for itself", self.refused(f"--inject=gate@#{self.submit}..#{self.last}"))
-        self.assertIn("would wait for itself", self.refused(f"--inject=hold@#{self.submit}..#{self.taken}"))
+        for point in (f"gate@#{self.copy}..#{self.last}", f"gate@#{self.submit}..#{self.last}", f"hold@#{self.submit}..#{self.taken}"):
+            self.itself(point)
         self.record(app("o1_evict_in_flight"), options=["-f", "--schedule=eager"], status=1)
         calls = {}
         for c in self.dump():
             calls.setdefault(c["function"], c["call"])
-        self.refused(f"--inject=hold@#{calls['zeContextEvictMemory']}..#{calls['zeEventHostSignal']}")
+        self.itself(f"hold@#{calls['zeContextEvictMemory']}..#{calls['zeEventHostSignal']}")
+
+    def test_order_files(self):
+        self.evict("eager", 0)
+        for text, at, said in ((f"#{self.copy}\n\nnonsense\n", 3, "not 'nonsense'"), (f"#{self.copy}\n#99999\n", 2, "has no #99999"),
+                               (f"#{self.copy}@7", 1, f"has no #{self.copy}@7"), (f"#{self.copy} #{self.taken}", 1, "not '#"), ("12x", 1, "not '12x'"),
+                               (f"#{self.copy}@0", 1, "not '#"), ("#" + "1" * 300, 1, "not '#"), ("\n\n", 0, "no line")):
+            with open("order.txt", "w", encoding="utf-8") as f:
+                f.write(text)
+            answer = self.refused("--order=file:order.txt")
+            self.assertIn(f"order.txt:{at}: " if at else "order.txt", answer)
+            self.assertIn(said, answer)
 
     def test_usage(self):
         self.evict("eager", 0)
