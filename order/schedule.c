@@ -15,7 +15,7 @@ typedef struct scheduler {
     uint32_t *started;   /* by chain: how many have started */
     uint32_t *prefix;    /* by chain: how many have ended without a gap */
     uint64_t *priority;  /* by instance, then by call, then by call for its writes */
-    const zo_edge *extra;
+    zo_edge *extra; /* by `after` */
     size_t n_extra;
     uint32_t *line;
     size_t n;
@@ -30,10 +30,24 @@ static bool done(const scheduler *s, uint32_t node)
     return s->ended[node];
 }
 
+static int by_after(const void *a, const void *b)
+{
+    const zo_edge *const x = a, *const y = b;
+    return x->after < y->after ? -1 : x->after > y->after;
+}
+
 static bool held(const scheduler *s, uint32_t node)
 {
-    for (size_t i = 0; i < s->n_extra; i++)
-        if (s->extra[i].after == node && !done(s, s->extra[i].before))
+    size_t low = 0, high = s->n_extra;
+    while (low < high) {
+        const size_t mid = (low + high) / 2;
+        if (s->extra[mid].after < node)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    for (; low < s->n_extra && s->extra[low].after == node; low++)
+        if (!done(s, s->extra[low].before))
             return true;
     return false;
 }
@@ -208,12 +222,16 @@ size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like
     scheduler s = {.g = g, .host = malloc(most * sizeof(uint32_t)), .ended = calloc(g->n_instances + 1, 1),
                    .called = calloc(g->n_calls + 1, 1), .written = calloc(g->n_calls + 1, 1),
                    .started = calloc(g->n_chains + 1, sizeof(uint32_t)), .prefix = calloc(g->n_chains + 1, sizeof(uint32_t)),
-                   .priority = calloc(most, sizeof(uint64_t)), .extra = extra, .n_extra = n_extra,
+                   .priority = calloc(most, sizeof(uint64_t)), .extra = malloc((n_extra + 1) * sizeof(zo_edge)), .n_extra = n_extra,
                    .line = malloc(most * sizeof(uint32_t))};
     size_t n = 0;
     *stuck = ZO_NONE;
     *line = NULL;
-    if (s.host && s.ended && s.called && s.written && s.started && s.prefix && s.priority && s.line) {
+    if (s.host && s.ended && s.called && s.written && s.started && s.prefix && s.priority && s.line && s.extra) {
+        if (n_extra > 0) {
+            memcpy(s.extra, extra, n_extra * sizeof(*extra));
+            qsort(s.extra, n_extra, sizeof(*extra), by_after);
+        }
         for (size_t i = 0; i < g->n_calls; i++)
             if (!(g->calls[i].flags & ZO_IGNORED))
                 s.host[s.n_host++] = (uint32_t)i;
@@ -252,6 +270,7 @@ size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like
     free(s.started);
     free(s.prefix);
     free(s.priority);
+    free(s.extra);
     free(s.line);
     return n;
 }
