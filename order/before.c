@@ -153,14 +153,15 @@ static bool prepare_marks(zo_graph *g)
     return true;
 }
 
-static bool search_back(zo_graph *g, uint32_t x, uint32_t y)
+/* returned: y is a call, and its own success counts. */
+static bool search_back(zo_graph *g, uint32_t x, uint32_t y, bool returned)
 {
     const zo_instance *const c = &g->instances[x];
     const size_t budget = g->steps > ENOUGH && g->budget > SHORT ? SHORT : g->budget;
     search s = {.g = g, .row = row_of(g, x), .chain = c->chain, .position = c->position, .order = c->order};
     if (!prepare_marks(g))
         return false;
-    if (y & ZO_CALL_BIT) /* its own success comes behind its beginning */
+    if ((y & ZO_CALL_BIT) && !returned) /* its own success comes behind its beginning */
         push_sync(&s, &g->calls[y & ~ZO_CALL_BIT]);
     else
         push(&s, y);
@@ -171,7 +172,7 @@ static bool search_back(zo_graph *g, uint32_t x, uint32_t y)
     g->doubtful += gave_up;
     if (s.found || gave_up) { /* given up: no finding is made of what was not looked through */
         const uint32_t sync = y & ZO_CALL_BIT ? g->calls[y & ~ZO_CALL_BIT].previous_sync : 0;
-        if (!(y & ZO_CALL_BIT))
+        if (!(y & ZO_CALL_BIT) || returned)
             remember(&s, y, true);
         else if (sync != 0)
             remember(&s, (sync - 1) | ZO_CALL_BIT, true);
@@ -191,7 +192,13 @@ static bool ended_before(zo_graph *g, uint32_t x, uint32_t y)
     const uint32_t loose = call ? call->loose : g->instances[y].loose;
     if (zo_clock_at(clock, c->chain) >= c->position)
         return true;
-    return c->order != 0 && c->order <= loose && (call != NULL || g->instances[y].order != 0) && search_back(g, x, y);
+    return c->order != 0 && c->order <= loose && (call != NULL || g->instances[y].order != 0) && search_back(g, x, y, false);
+}
+
+bool zo_ended_by_return(zo_graph *g, uint32_t x, uint32_t call)
+{
+    const uint32_t node = call | ZO_CALL_BIT;
+    return ended_before(g, x, node) || (g->instances[x].order != 0 && search_back(g, x, node, true));
 }
 
 bool zo_before(zo_graph *g, uint32_t x, uint32_t y)

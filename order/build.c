@@ -224,15 +224,8 @@ static void see_device(zo_graph *g, const zt_call *call)
     }
 }
 
-static void leave(zo_graph *g, const zt_call *call)
+static void leave_kind(zo_graph *g, const zt_call *call, uint32_t index, int kind)
 {
-    const uint32_t index = zo_find_call(g, call->number);
-    if (index == ZO_NONE || (g->calls[index].flags & ZO_IGNORED) || !call->returned)
-        return;
-    const int kind = call->func->kind;
-    zo_rules_leave(g, index, call, kind == ZT_K_CREATE && call->result == 0 ? created(g, call) : ZO_NONE);
-    if (g->calls[index].flags & ZO_FAILED)
-        return;
     if (kind == ZT_K_GET && call->result == 0)
         see_device(g, call);
     else if ((kind == ZT_K_SYNC || kind == ZT_K_QUERY) && call->result == 0)
@@ -245,6 +238,19 @@ static void leave(zo_graph *g, const zt_call *call)
         if (carrier != ZO_NONE && zo_object_at(g, carrier)->synchronous)
             zo_sync_done(g, index);
     }
+}
+
+static void leave(zo_graph *g, const zt_call *call)
+{
+    const uint32_t index = zo_find_call(g, call->number);
+    if (index == ZO_NONE || (g->calls[index].flags & ZO_IGNORED) || !call->returned)
+        return;
+    const int kind = call->func->kind;
+    zo_rules_leave(g, index, call, kind == ZT_K_CREATE && call->result == 0 ? created(g, call) : ZO_NONE);
+    if (g->calls[index].flags & ZO_FAILED)
+        return;
+    leave_kind(g, call, index, kind);
+    zo_host_reads(g, index, call);
 }
 
 /* --------------------------------------------------------------------------------------------------------------- make */

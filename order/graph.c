@@ -103,6 +103,7 @@ void zo_graph_free(zo_graph *g)
     free(g->accesses);
     free(g->waits);
     free(g->writes);
+    free(g->unread);
     zo_sightings_free(g);
     free(g->captured);
     free(g->ranges);

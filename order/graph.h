@@ -92,6 +92,7 @@ typedef struct zo_call {
     uint32_t previous_sync;  /* of its thread, index + 1 */
     uint32_t order, end_order;
     uint32_t writes, n_writes;   /* into graph->writes: what the call does not simply write itself */
+    uint32_t unread, n_unread;   /* into graph->unread: contents read back that a command may still have been writing */
     /* At ENTER. Its own thread's part is behind the times unless the call submits: positions tell. observed: what any thread had been
        told. */
     const zo_clock *clock, *observed;
@@ -151,6 +152,7 @@ struct zo_graph {
     zo_chain *chains; size_t n_chains, room_chains;
     zo_access *accesses; size_t n_accesses, room_accesses;
     zo_write *writes; size_t n_writes, room_writes;
+    uint32_t *unread; size_t n_unread, room_unread;
     struct zo_sightings *sightings; /* host_writes.c */
     uint32_t *waits; size_t n_waits, room_waits;
     uint32_t *captured; size_t n_captured, room_captured;
@@ -205,6 +207,8 @@ void zo_told(zo_graph *g, uint32_t call, const zo_range *ranges, size_t n);
 /* conflicts.c: hooks */
 void zo_saw_start(zo_graph *g, uint32_t instance);
 void zo_saw_memory_gone(zo_graph *g, uint32_t call, int kind);
+/* Whether the command had ended when the call returned, which has been looked at. */
+bool zo_ended_by_return(zo_graph *g, uint32_t x, uint32_t call);
 void zo_conflict_add(zo_graph *g, zo_conflict c);
 typedef bool (*zo_seen_fn)(void *ctx, zo_graph *g, uint32_t instance, const zo_access *access);
 /* Executions submitted by now that have an access there, until one says stop; those that have run in the simulation first. */

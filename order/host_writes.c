@@ -10,78 +10,106 @@
 
 /* ---------------------------------------------------------------------------------------------------- what was seen before */
 
-#define SIGHTINGS_BYTES (64u << 20) /* kept in all; what does not fit is compared as a whole */
+#define PAGE      4096u
+#define PAGES_MAX 16384u /* kept; what does not fit is compared by its hash */
 
-typedef struct sighting {
-    uint64_t addr, len; /* len 0: empty */
-    zt_hash hash;
-    void *data; /* NULL: a blob of the trace, or not kept */
-} sighting;
+typedef struct page {
+    uint64_t number; /* address / PAGE */
+    uint8_t bytes[PAGE], seen[PAGE];
+} page;
 
 struct zo_sightings {
-    sighting *at;
+    page **at;
     size_t n, room; /* a power of two */
-    size_t bytes;
 };
 
-static sighting *find(const struct zo_sightings *s, uint64_t addr, uint64_t len)
+static page **find(const struct zo_sightings *s, uint64_t number)
 {
-    size_t i = (size_t)((addr ^ (addr >> 29) ^ len << 3) * 0x9e3779b97f4a7c15u >> 20) & (s->room - 1);
-    while (s->at[i].len != 0 && (s->at[i].addr != addr || s->at[i].len != len))
+    size_t i = (size_t)(number * 0x9e3779b97f4a7c15u >> 20) & (s->room - 1);
+    while (s->at[i] != NULL && s->at[i]->number != number)
         i = (i + 1) & (s->room - 1);
     return &s->at[i];
 }
 
 static bool grow(struct zo_sightings *s)
 {
-    struct zo_sightings more = *s;
-    more.room = s->room ? s->room * 2 : 1024;
+    struct zo_sightings more = {.room = s->room ? s->room * 2 : 1024, .n = s->n};
     more.at = calloc(more.room, sizeof(*more.at));
     if (more.at == NULL)
         return false;
     for (size_t i = 0; i < s->room; i++)
-        if (s->at[i].len != 0)
-            *find(&more, s->at[i].addr, s->at[i].len) = s->at[i];
+        if (s->at[i] != NULL)
+            *find(&more, s->at[i]->number) = s->at[i];
     free(s->at);
     *s = more;
     return true;
 }
 
-static void remember(zo_graph *g, const zt_content *content)
+static page *page_of(zo_graph *g, uint64_t address, bool make)
 {
-    if (g->sightings == NULL)
-        g->sightings = calloc(1, sizeof(*g->sightings));
-    struct zo_sightings *const s = g->sightings;
-    if (s == NULL || content->len == 0 || (s->n * 2 >= s->room && !grow(s)))
-        return;
-    sighting *const at = find(s, content->addr, content->len);
-    s->n += at->len == 0;
-    if (at->data != NULL)
-        s->bytes -= (size_t)at->len;
-    free(at->data);
-    *at = (sighting){content->addr, content->len, content->hash, NULL};
-    if (content->data != NULL && content->len <= SIGHTINGS_BYTES - s->bytes && (at->data = malloc((size_t)content->len)) != NULL) {
-        memcpy(at->data, content->data, (size_t)content->len);
-        s->bytes += (size_t)content->len;
+    struct zo_sightings *const s = g->sightings ? g->sightings : (g->sightings = calloc(1, sizeof(*s)));
+    if (s == NULL || (s->n * 2 >= s->room && !grow(s)))
+        return NULL;
+    page **const at = find(s, address / PAGE);
+    if (*at == NULL && make && s->n < PAGES_MAX && (*at = calloc(1, sizeof(**at))) != NULL) {
+        (*at)->number = address / PAGE;
+        s->n++;
     }
+    return *at;
 }
 
 void zo_sightings_free(zo_graph *g)
 {
     struct zo_sightings *const s = g->sightings;
     for (size_t i = 0; s != NULL && i < s->room; i++)
-        free(s->at[i].data);
+        free(s->at[i]);
     if (s != NULL)
         free(s->at);
     free(s);
     g->sightings = NULL;
 }
 
-static const uint8_t *bytes_of(zo_graph *g, const void *data, const zt_hash *hash, uint64_t len)
+static void remember(zo_graph *g, uint64_t address, const uint8_t *bytes, uint64_t len)
+{
+    for (uint64_t done = 0; done < len;) {
+        const uint64_t in = (address + done) % PAGE, n = PAGE - in < len - done ? PAGE - in : len - done;
+        page *const p = page_of(g, address + done, true);
+        if (p != NULL) {
+            memcpy(p->bytes + in, bytes + done, n);
+            memset(p->seen + in, 1, n);
+        }
+        done += n;
+    }
+}
+
+/* Whether a byte differs from the last look at it. What was not looked at differs in nothing. */
+static bool differs(zo_graph *g, uint64_t address, uint8_t byte)
+{
+    const page *const p = page_of(g, address, false);
+    return p != NULL && p->seen[address % PAGE] && p->bytes[address % PAGE] != byte;
+}
+
+static bool any_differs(zo_graph *g, uint64_t address, const uint8_t *bytes, uint64_t len)
+{
+    for (uint64_t done = 0; done < len;) {
+        const uint64_t in = (address + done) % PAGE, n = PAGE - in < len - done ? PAGE - in : len - done;
+        const page *const p = page_of(g, address + done, false);
+        if (p != NULL && memcmp(p->bytes + in, bytes + done, n) != 0)
+            for (uint64_t i = 0; i < n; i++)
+                if (p->seen[in + i] && p->bytes[in + i] != bytes[done + i])
+                    return true;
+        done += n;
+    }
+    return false;
+}
+
+static const uint8_t *bytes_of(zo_graph *g, const zt_content *content)
 {
     uint64_t have = 0;
-    const uint8_t *const bytes = data != NULL ? data : zt_trace_blob(g->trace, hash, &have);
-    return data != NULL || (bytes != NULL && have >= len) ? bytes : NULL;
+    if (content->hash_only)
+        return NULL;
+    const uint8_t *const bytes = content->data != NULL ? content->data : zt_trace_blob(g->trace, &content->hash, &have);
+    return content->data != NULL || have >= content->len ? bytes : NULL;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- bytes */
@@ -139,18 +167,19 @@ static void leave_host_bytes(zo_graph *g, const zo_access *all, uint32_t call, u
 
 typedef struct readers {
     const zo_access *all;
-    const uint8_t *was, *is; /* of all; NULL: not known */
+    const uint8_t *bytes; /* of all; NULL: not known, but that they have changed */
+    uint64_t address;
     uint32_t call;
     spans left, moved;
 } readers;
 
-/* Of a stretch in which something has changed: from the first byte that has to the last. */
-static span narrow(const readers *r, span s)
+/* Of a stretch: from the first byte that has changed to the last. */
+static span narrow(zo_graph *g, const readers *r, span s)
 {
     const uint64_t at = r->all->lo;
-    while (s.lo < s.hi && r->was[s.lo - at] == r->is[s.lo - at])
+    while (s.lo < s.hi && !differs(g, r->address + (s.lo - at), r->bytes[s.lo - at]))
         s.lo++;
-    while (s.lo < s.hi && r->was[s.hi - 1 - at] == r->is[s.hi - 1 - at])
+    while (s.lo < s.hi && !differs(g, r->address + (s.hi - 1 - at), r->bytes[s.hi - 1 - at]))
         s.hi--;
     return s;
 }
@@ -165,11 +194,10 @@ static bool see_reader(void *ctx, zo_graph *g, uint32_t x, const zo_access *acce
     both.lo = access->lo > both.lo ? access->lo : both.lo;
     both.hi = access->hi < both.hi ? access->hi : both.hi;
     leave_host_bytes(g, &both, g->instances[x].submit, x, &r->left);
-    const bool known = r->was != NULL && r->is != NULL;
     const bool whole = r->left.n == 1 && r->left.at[0].lo == both.lo && r->left.at[0].hi == both.hi;
-    for (size_t i = 0; i < r->left.n && (known || whole); i++) {
-        if (known)
-            r->left.at[i] = narrow(r, r->left.at[i]);
+    for (size_t i = 0; i < r->left.n && (r->bytes != NULL || whole); i++) {
+        if (r->bytes != NULL)
+            r->left.at[i] = narrow(g, r, r->left.at[i]);
         if (r->left.at[i].lo >= r->left.at[i].hi)
             continue;
         zo_conflict_add(g, (zo_conflict){.kind = ZO_X_HOST_WRITE, .a = x, .b = r->call | ZO_CALL_BIT, .object = r->all->mem,
@@ -203,14 +231,12 @@ void zo_host_writes(zo_graph *g, uint32_t index, const zt_call *call)
             continue;
         r.all = &all;
         r.moved.n = 0;
-        if (content->changed && content->len > 0) {
-            const sighting *const before = g->sightings != NULL && g->sightings->room > 0
-                                               ? find(g->sightings, content->addr, content->len) : NULL;
-            r.is = content->hash_only ? NULL : bytes_of(g, content->data, &content->hash, content->len);
-            r.was = before == NULL || before->len == 0 ? NULL : bytes_of(g, before->data, &before->hash, before->len);
+        r.bytes = bytes_of(g, content);
+        r.address = content->addr;
+        if (r.bytes != NULL ? any_differs(g, content->addr, r.bytes, content->len) : content->changed)
             zo_each_user(g, &all, see_reader, &r);
-        }
-        remember(g, content);
+        if (r.bytes != NULL)
+            remember(g, content->addr, r.bytes, content->len);
         leave_host_bytes(g, &all, index, ZO_NONE, &left);
         const bool whole = left.n == 1 && left.at[0].lo == all.lo && left.at[0].hi == all.hi;
         if (whole && r.moved.n == 0)
@@ -227,4 +253,20 @@ void zo_host_writes(zo_graph *g, uint32_t index, const zt_call *call)
     free(left.at);
     free(r.left.at);
     free(r.moved.at);
+}
+
+static bool see_late_writer(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
+{
+    return access->write && !zo_ended_by_return(g, x, *(const uint32_t *)ctx);
+}
+
+void zo_host_reads(zo_graph *g, uint32_t index, const zt_call *call)
+{
+    g->calls[index].unread = (uint32_t)g->n_unread;
+    for (uint32_t i = 0; i < call->n_contents; i++) {
+        zo_access all = {0};
+        if (call->contents[i].kind == ZT_C_READBACK && zo_locate(g, call->contents[i].addr, call->contents[i].len, &all) &&
+            zo_each_user(g, &all, see_late_writer, &index) && ZO_PUSH(g, g->unread, g->n_unread, g->room_unread, i + 1))
+            g->calls[index].n_unread++;
+    }
 }

@@ -277,7 +277,7 @@ size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like
 
 zr_item *zo_graph_items(const zo_graph *g, const uint32_t *line, size_t n, size_t *n_items)
 {
-    zr_item *const items = malloc((n + g->n_writes + 1) * sizeof(*items));
+    zr_item *const items = malloc((n + g->n_writes + g->n_unread + 1) * sizeof(*items));
     size_t k = 0;
     for (size_t i = 0; items != NULL && i < n; i++) {
         const uint32_t node = line[i];
@@ -292,6 +292,8 @@ zr_item *zo_graph_items(const zo_graph *g, const uint32_t *line, size_t n, size_
             if (w->moves == !(node & ZO_CALL_BIT))
                 items[k++] = (zr_item){.call = c->number, .execution = w->content, .kind = ZR_I_WRITE, .from = w->from, .size = w->size};
         }
+        for (uint32_t u = 0; u < c->n_unread && (node & ZO_CALL_BIT); u++)
+            items[k++] = (zr_item){.call = c->number, .execution = g->unread[c->unread + u], .kind = ZR_I_WRITE};
         if (node & ZO_CALL_BIT)
             items[k++] = (zr_item){.call = c->number, .kind = ZR_I_CALL};
     }

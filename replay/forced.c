@@ -2,8 +2,7 @@
 /*
  * A replay in a given order, by Level Zero's own means. Each execution of each command has a carrier (carriers.c), recorded where the
  * program appended the command, since arguments are taken then, and submitted behind a closed gate where the program submitted it. The
- * program's own lists stay empty. Its Execute carries a list that waits for the `done` of all that it would have submitted, so that
- * fences and queue waits mean what they did.
+ * program's own lists stay empty, and what its Execute submits is a tail (tails.c).
  *
  * Executions are counted in the recorded order of the calls, whatever the order in which they are made here.
  */
@@ -39,6 +38,7 @@ struct zr_forced {
     uint8_t *named;       /* by call */
     size_t *unread;       /* synchronous submits whose commands are still to run: what the host read back is compared then */
     size_t n_unread, room_unread;
+    zr_tails tails;
 };
 
 /* -------------------------------------------------------------------------------------------------------------- plan */
@@ -267,12 +267,17 @@ static int64_t execute(zr_run *run, const zr_call *call, void *fn, uint64_t *wor
         if (!e->where->synchronous)
             flush(e);
         if (e->list != 0) {
+            const zt_field *const fence = zt_param_by_role(call->func, ZT_R_FENCE);
             ZR_ASK(run, "zeCommandListClose", e->list);
-            words[call->func->params[lists->count.a].offset] = 1;
-            words[lists->offset] = ZR_REF(e->list);
+            const zr_tail tail = {.call = index, .queue = queue, .queue_handle = words[zt_param_by_role(call->func, ZT_R_QUEUE)->offset],
+                                  .fence = zr_object_of_role(call, ZT_R_FENCE), .fence_handle = fence ? words[fence->offset] : 0,
+                                  .list = e->list};
+            if (!zr_tail_add(&f->tails, &tail))
+                zr_stop(run, ZR_CANNOT, "not enough memory for call #%llu", (unsigned long long)call->number);
+        } else {
+            const int64_t own = zr_thunks[call->id](fn, words);
+            result = own != 0 ? own : result;
         }
-        const int64_t own = zr_thunks[call->id](fn, words);
-        result = own != 0 ? own : result;
     }
     free(e);
     return result;
@@ -281,6 +286,8 @@ static int64_t execute(zr_run *run, const zr_call *call, void *fn, uint64_t *wor
 int64_t zr_forced_call(zr_run *run, const zr_call *call, void *fn, uint64_t *words)
 {
     const int kind = call->func->kind;
+    if (call->self != ZR_NONE && (kind == ZT_K_RESET || kind == ZT_K_DESTROY))
+        zr_tails_gone(run, &run->forced->tails, call->self);
     if (kind == ZT_K_APPEND)
         return append(run, call, fn, words);
     if (kind == ZT_K_EXECUTE)
@@ -319,6 +326,23 @@ static bool all_over(struct zr_forced *f, size_t index)
         if (!is_over(carrier_of(f, f->submits[i].call, f->submits[i].execution)))
             return false;
     return is_over(carrier_of(f, index, 1)) && is_over(carrier_of(f, index, 2));
+}
+
+bool zr_forced_over(zr_run *run, size_t call)
+{
+    return all_over(run->forced, call);
+}
+
+bool zr_is_kind(const zr_run *run, uint32_t object, const char *kind)
+{
+    const zt_type *const type = object == ZR_NONE ? NULL : &zt_types[run->plan->objects.objects[object].type];
+    return type != NULL && type->object != NULL && strcmp(type->object, kind) == 0;
+}
+
+void zr_forced_before_wait(zr_run *run, const zr_call *call)
+{
+    if (run->forced != NULL)
+        zr_tails_before_wait(run, &run->forced->tails, call->self);
 }
 
 /* Compares what synchronous submits have read back: those that are over, and in any case those of a thread that goes on. */
@@ -405,6 +429,8 @@ void zr_run_forced(zr_run *run, void (*make)(zr_run *run, const zr_call *call))
             write_item(run, &plan->calls[index], item);
         else if (carrier != NULL)
             zr_carrier_open(run, &f->carriers, carrier);
+        if (f->tails.n > 0)
+            zr_tails_settle(run, &f->tails);
     }
 }
 
@@ -443,6 +469,8 @@ void zr_forced_finish(zr_run *run)
             report->first_stuck = plan_number(run, carrier);
         }
     }
+    while (f->tails.n > 0 && !atomic_load(&run->stop))
+        zr_tails_before_wait(run, &f->tails, ZR_NONE);
     for (size_t i = 0; i < f->carriers.n && !report->lost && !atomic_load(&run->stop); i++) {
         const uint64_t device = f->carriers.all[i].at.device;
         if (i == 0 || device != f->carriers.all[i - 1].at.device)

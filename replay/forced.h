@@ -70,4 +70,25 @@ bool zr_carrier_ended(zr_run *run, zr_carrier *carrier);
 /* A list, queue or context of the program is reset or destroyed, and with it what stands for it in flight. */
 void zr_carriers_gone(zr_run *run, zr_carriers *c, uint32_t object, bool reset);
 
+/* tails.c: the end of an execute */
+typedef struct zr_tail {
+    size_t call; /* index of the execute */
+    uint64_t queue_handle, fence_handle, list;
+    uint32_t queue, fence; /* objects */
+} zr_tail;
+typedef struct zr_tails {
+    zr_tail *all;
+    size_t n, room;
+} zr_tails;
+bool zr_tail_add(zr_tails *t, const zr_tail *tail);
+/* Submits those whose commands are over. */
+void zr_tails_settle(zr_run *run, zr_tails *t);
+/* The host is about to wait for the object, or to ask: what that covers is submitted, over or not. */
+void zr_tails_before_wait(zr_run *run, zr_tails *t, uint32_t object);
+/* The queue or fence is reset or destroyed. */
+void zr_tails_gone(zr_run *run, zr_tails *t, uint32_t object);
+/* Whether all that the execute submitted has ended, or never will. */
+bool zr_forced_over(zr_run *run, size_t call);
+bool zr_is_kind(const zr_run *run, uint32_t object, const char *kind);
+
 #endif

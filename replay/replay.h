@@ -29,7 +29,7 @@ enum zr_item_kind {
     ZR_I_CALL,   /* the host call is made; what the program had written before it is written just before, unless ZR_I_WRITE says when */
     ZR_I_WRITE,  /* only what the program had written to host memory by that call, earlier or later than the call itself: of content
                     number `execution` of it, from 1, the bytes given; or of all its contents all bytes (0). The call itself then
-                    writes nothing of them */
+                    writes nothing of them. A content that was read back is not compared */
     ZR_I_COMMAND /* the command that the call appended runs, in its n-th execution: its gate opens, and the replay waits, bounded,
                     until it has ended or faulted. Of a call that executes lists on an immediate list: 1 its waits, 2 its signal */
 };

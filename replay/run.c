@@ -82,6 +82,7 @@ static int64_t ask(zr_run *run, const zr_call *call, void *fn, uint64_t *words)
     const uint64_t recorded = timeout ? *timeout : 0;
     if (timeout != NULL && recorded > limit)
         *timeout = limit;
+    zr_forced_before_wait(run, call);
     int64_t result = thunk(fn, words);
     if (call->result == ZR_SUCCESS && result == ZR_NOT_READY) {
         const uint64_t deadline = now_ns() + (recorded > limit ? 0 : limit);

@@ -240,6 +240,6 @@ void zr_check_readbacks(zr_run *run, const zr_call *call)
     if (run->options->verify != ZR_VERIFY_ALL || !zr_verified(run, call))
         return;
     for (uint32_t i = 0; i < call->n_data; i++)
-        if (call->data[i].readback)
+        if (call->data[i].readback && !call->data[i].held)
             check_memory(run, call, &call->data[i]);
 }
