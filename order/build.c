@@ -268,6 +268,7 @@ int zo_graph_make(zo_graph **out, zt_trace *trace, const zo_graph_options *optio
         g->pageable = (zo_object){.chain = ZO_NONE, .parent = ZO_NONE};
         if (options != NULL)
             g->options = *options;
+        g->budget = zo_limit(g, g->budget);
         g->known_habits = zo_driver_habits(zt_trace_session(trace), 0);
         g->habits = g->options.vendor ? g->known_habits : 0;
     }

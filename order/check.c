@@ -25,7 +25,11 @@ zo_finding *zo_found(zo_graph *g, const char *rule, enum zo_class class, enum zo
 {
     zo_finding f = {.class = (uint8_t)class, .severity = (uint8_t)severity};
     snprintf(f.rule, sizeof(f.rule), "%s", rule);
-    if (g->n_findings >= FINDINGS_MAX || !ZO_PUSH(g, g->findings, g->n_findings, g->room_findings, f))
+    if (g->n_findings >= zo_limit(g, FINDINGS_MAX)) {
+        g->doubts.findings++;
+        return NULL;
+    }
+    if (!ZO_PUSH(g, g->findings, g->n_findings, g->room_findings, f))
         return NULL;
     return &g->findings[g->n_findings - 1];
 }
@@ -306,7 +310,11 @@ int zo_check_hidden(zo_graph *g, zt_error *error)
     if (status == ZT_OK)
         status = zo_check(vendor);
     char habits[128];
-    for (size_t i = 0; status == ZT_OK && i < g->n_findings; i++) {
+    zo_doubts doubts = {0};
+    if (status == ZT_OK)
+        zo_graph_doubts(vendor, &doubts);
+    const bool all_seen = doubts.accesses + doubts.uses + doubts.conflicts + doubts.findings + doubts.searches == 0;
+    for (size_t i = 0; status == ZT_OK && all_seen && i < g->n_findings; i++) {
         zo_finding *const f = &g->findings[i];
         if (the_same(vendor, f) != NULL)
             continue;

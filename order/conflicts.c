@@ -7,6 +7,7 @@
 
 #define HISTORY_MAX 2048u   /* accesses of one allocation that are remembered */
 #define CONFLICTS_MAX (1u << 20)
+#define USES_MAX 256u       /* of an event in one round */
 
 static bool told_before(const zo_graph *g, uint32_t a, uint32_t b)
 {
@@ -18,12 +19,16 @@ static bool told_before(const zo_graph *g, uint32_t a, uint32_t b)
 
 void zo_conflict_add(zo_graph *g, zo_conflict c)
 {
-    if (g->n_conflicts >= CONFLICTS_MAX || (c.kind == ZO_X_HOST_WRITE && c.object == ZO_PAGEABLE && (g->habits & ZO_H_HOST_COPIED)))
+    if (c.kind == ZO_X_HOST_WRITE && c.object == ZO_PAGEABLE && (g->habits & ZO_H_HOST_COPIED))
         return;
     for (size_t i = g->n_conflicts, seen = 0; i > 0 && seen < 64; i--, seen++) {
         const zo_conflict *const o = &g->conflicts[i - 1];
         if (o->kind == c.kind && o->a == c.a && o->b == c.b && o->object == c.object)
             return;
+    }
+    if (g->n_conflicts >= zo_limit(g, CONFLICTS_MAX)) {
+        g->doubts.conflicts++;
+        return;
     }
     c.possible = told_before(g, c.a, c.b);
     if (!c.possible && !(c.b & ZO_CALL_BIT) && !(c.a & ZO_CALL_BIT)) { /* told of the first before the second was submitted */
@@ -72,9 +77,12 @@ static void access_memory(zo_graph *g, const zo_access *access, uint32_t node)
             mem->history[kept++] = h;
     }
     mem->n_history = kept;
-    if (mem->n_history >= HISTORY_MAX) {
-        memmove(mem->history, mem->history + HISTORY_MAX / 4, (mem->n_history - HISTORY_MAX / 4) * sizeof(*mem->history));
-        mem->n_history -= HISTORY_MAX / 4;
+    const size_t room = zo_limit(g, HISTORY_MAX);
+    if (mem->n_history >= room) {
+        const size_t old = room / 4 + 1;
+        memmove(mem->history, mem->history + old, (mem->n_history - old) * sizeof(*mem->history));
+        mem->n_history -= old;
+        g->doubts.accesses += old;
     }
     const zo_history h = {*access, node};
     ZO_PUSH(g, mem->history, mem->n_history, mem->room_history, h);
@@ -238,9 +246,12 @@ void zo_saw_event_use(zo_graph *g, uint32_t event, uint32_t node, int how)
     for (size_t i = 0; i < e->n_uses; i++)
         if (e->uses[i].node == node && e->uses[i].how == how)
             return;
-    if (e->n_uses >= 256) { /* a round that never ends: the newest matter */
-        memmove(e->uses, e->uses + 128, 128 * sizeof(*e->uses));
-        e->n_uses = 128;
+    const size_t room = zo_limit(g, USES_MAX);
+    if (e->n_uses >= room) { /* a round that never ends: the newest matter */
+        const size_t old = room / 2 + 1;
+        memmove(e->uses, e->uses + old, (e->n_uses - old) * sizeof(*e->uses));
+        e->n_uses -= old;
+        g->doubts.uses += old;
     }
     const zo_use use = {node, (uint8_t)how};
     ZO_PUSH(g, e->uses, e->n_uses, e->room_uses, use);

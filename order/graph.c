@@ -141,6 +141,12 @@ uint32_t zo_graph_node(const zo_graph *g, zo_point point)
     return i;
 }
 
+void zo_graph_doubts(const zo_graph *g, zo_doubts *doubts)
+{
+    *doubts = g->doubts;
+    doubts->searches = g->doubtful;
+}
+
 void zo_graph_count(const zo_graph *g, zo_graph_numbers *n)
 {
     *n = (zo_graph_numbers){.calls = g->n_calls, .commands = g->n_commands, .executions = g->n_instances, .edges = g->n_ranges,

@@ -175,10 +175,16 @@ struct zo_graph {
     unsigned habits, known_habits; /* enum zo_habit: of the recorded driver; habits: those that count here */
     uint32_t device; /* its number, 0: not seen */
     zo_memory_of_rules rules;
+    zo_doubts doubts; /* but for the searches: `doubtful` */
     uint32_t *open; size_t n_open, room_open; /* calls that have not returned */
     uint32_t *unmet; size_t n_unmet, room_unmet; /* waits that gave up */
 };
 
+/* The bound of the options, if there is one. */
+static inline size_t zo_limit(const zo_graph *g, size_t usual)
+{
+    return g->options.limit != 0 && g->options.limit < usual ? g->options.limit : usual;
+}
 /* Grows an array by one; false and g->out_of_memory when memory is out. */
 bool zo_grow(zo_graph *g, void *array, size_t n, size_t *room, size_t element);
 #define ZO_PUSH(g, array, n, room, value) \

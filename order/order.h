@@ -26,6 +26,7 @@ typedef struct zo_graph zo_graph;
 typedef struct zo_graph_options {
     bool vendor; /* also what the recorded driver is known to do: see driver_edges.h */
     unsigned without; /* bit set of enum zo_edge_kind that are left out: for tests of the edges */
+    unsigned limit;   /* accesses of an allocation, uses of an event, conflicts, findings, steps of a search; 0: the usual ones */
 } zo_graph_options;
 
 /* The edges, by the names that docs/check.md explains. */
@@ -91,6 +92,11 @@ typedef struct zo_graph_numbers {
     uint64_t calls, commands, executions, never_ran, edges, carriers, threads, bytes, doubtful;
 } zo_graph_numbers;
 void zo_graph_count(const zo_graph *graph, zo_graph_numbers *numbers);
+/* What was left out, for want of room or time: findings may be missing because of it. */
+typedef struct zo_doubts {
+    uint64_t accesses, uses, conflicts, findings, searches;
+} zo_doubts;
+void zo_graph_doubts(const zo_graph *graph, zo_doubts *doubts);
 
 /* ------------------------------------------------------------------------------------------------------------- check */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* zetrace check: what the graph finds, in the manner of a compiler. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "export.h"
 #include "order.h"
 
-enum { WITHOUT = 100, RULES = 1, LEVEL, FAIL_ON, STATISTICS, JSON, QUIET };
+enum { WITHOUT = 100, LIMIT, RULES = 1, LEVEL, FAIL_ON, STATISTICS, JSON, QUIET };
 
 static const zt_option options[] = {
     {RULES, 0, "rules", "A,B1,...", "these rules only: a letter stands for all that begin with it"},
@@ -16,6 +17,7 @@ static const zt_option options[] = {
     {FAIL_ON, 0, "fail-on", "error|warning|note", "the least severity that gives exit status 1 (error)"},
     {WITHOUT, 0, "without", "EDGE,...",
      "leave out kinds of edges, to see what depends on them: program, submit, start, in-order, barrier, ..."},
+    {LIMIT, 0, "limit", "N", "keep and look at so many of everything at the most, to see what is said of the rest"},
     {STATISTICS, 0, "statistics", NULL, "the numbers of commands and edges and the memory used, on stderr"},
     {JSON, 0, "json", NULL, "the findings as one JSON object"},
     {QUIET, 'q', "quiet", NULL, "the exit status only"},
@@ -259,6 +261,30 @@ static void json_consequences(const zo_graph *graph, const uint32_t *shown_as)
         }
 }
 
+static void print_doubt(const zo_graph *graph, bool json)
+{
+    zo_doubts d;
+    zo_graph_doubts(graph, &d);
+    const struct {
+        const char *key, *text;
+        uint64_t n;
+    } all[] = {{"accesses", "accesses of memory that had many were forgotten", d.accesses},
+               {"uses", "uses of events that had many were forgotten", d.uses},
+               {"conflicts", "conflicts had no room", d.conflicts},
+               {"findings", "findings had no room", d.findings},
+               {"searches", "searches for an order were given up, and an order taken for granted", d.searches}};
+    if (json)
+        printf("],\"doubt\":{");
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (json)
+            printf("%s\"%s\":%llu", i > 0 ? "," : "", all[i].key, (unsigned long long)all[i].n);
+        else if (all[i].n > 0)
+            printf("in doubt: %llu %s; something may have been missed\n", (unsigned long long)all[i].n, all[i].text);
+    }
+    if (json)
+        printf("}}\n");
+}
+
 static int report(zo_graph *graph, zt_trace *trace, const char *rules, int fail_on, bool json, bool quiet)
 {
     const zo_finding *f;
@@ -299,7 +325,7 @@ static int report(zo_graph *graph, zt_trace *trace, const char *rules, int fail_
         if (json) {
             printf("],\"consequences\":[");
             json_consequences(graph, shown_as);
-            printf("]}\n");
+            print_doubt(graph, true);
         } else {
             print_consequences(graph, shown_as, lines, n_lines);
             if (shown == 0)
@@ -307,6 +333,7 @@ static int report(zo_graph *graph, zt_trace *trace, const char *rules, int fail_
             else
                 printf("%zu error%s, %zu warning%s, %zu note%s\n", counts[2], counts[2] == 1 ? "" : "s", counts[1],
                        counts[1] == 1 ? "" : "s", counts[0], counts[0] == 1 ? "" : "s");
+            print_doubt(graph, false);
         }
     }
     for (size_t i = 0; i < n_lines; i++) {
@@ -355,6 +382,11 @@ static int run(int argc, char **argv)
             if (strspn(rules, "'ABCDEFGHIJabcdefghijklmnopqrstuvwxyz0123456789,") != strlen(rules) || *rules == '\0')
                 return zt_usage_error(&zt_command_check, "--rules wants rules as A,B1,D2, not '%s'; docs/check.md lists them", rules);
         }
+        uint64_t limit;
+        if (id == LIMIT && (!zt_parse_number(parser.value, &limit) || limit == 0 || limit > UINT_MAX))
+            return zt_usage_error(&zt_command_check, "--limit wants a number above 0, not '%s'", parser.value);
+        if (id == LIMIT)
+            graph_options.limit = (unsigned)limit;
         if (id == LEVEL)
             graph_options.vendor = strcmp(parser.value, "vendor") == 0;
         if (id == WITHOUT && !edges_without(parser.value, &graph_options.without))

@@ -224,7 +224,8 @@ class Output(Check):
     def test_json(self):
         self.evict()
         found = self.found(status=1)
-        self.assertEqual(set(found), {"findings", "consequences"})
+        self.assertEqual(set(found), {"findings", "consequences", "doubt"})
+        self.assertEqual(found["doubt"], dict.fromkeys(("accesses", "uses", "conflicts", "findings", "searches"), 0))
         calls = {c["call"]: c for c in self.dump()}
         for f in found["findings"]:
             self.assertEqual({name: type(value) for name, value in f.items()}, FIELDS)
@@ -266,7 +267,8 @@ class Output(Check):
         self.evict()
         for rules, wanted in (("A1", {"A1"}), ("A2", {"A2"}), ("A", {"A1", "A2"}), ("D,A2,F1", {"A2"})):
             self.assertEqual(self.rules("--rules=" + rules, status=1), wanted)
-        self.assertEqual(self.found("--rules=B,C,D,E", status=0), {"findings": [], "consequences": []})
+        found = self.found("--rules=B,C,D,E", status=0)
+        self.assertEqual((found["findings"], found["consequences"]), ([], []))
         self.assertEqual(self.check("--rules=B", status=0), "nothing found\n")
         # places among the findings that are shown
         self.assertEqual({c["of"] for c in self.found("--rules=A1", status=1)["consequences"]}, {0})
@@ -285,6 +287,22 @@ class Output(Check):
         self.assertEqual(self.check("-q", "--rules=B", status=0), "")
         for level in ("spec", "vendor"):
             self.assertIn("A1", self.rules("--level=" + level, status=1))
+
+    def test_doubt(self):
+        """What is left out is counted and told; no bound, no doubt."""
+        for program, limit, kinds in (("s1_two_threads_one_list", 100, {"accesses"}), ("../order/random 1 missing-wait intact --queues=8 --commands=400", 5, {"searches"}),
+                                      ("evict", 1, {"conflicts"}), ("o7_wait_never_submitted", 1, {"findings"}),
+                                      ("o4_resubmit_stale_event", 1, {"uses"})):
+            with self.subTest(program):
+                name, *arguments = program.split()
+                self.run_and_record(app(name), *arguments, options=["--schedule=eager"])
+                r = zetrace("check", "--json", f"--limit={limit}", "t.zetrace")
+                doubt = json.loads(r.stdout)["doubt"]
+                self.assertLessEqual(kinds, {kind for kind, n in doubt.items() if n > 0}, doubt)
+                text = zetrace("check", f"--limit={limit}", "t.zetrace").stdout
+                self.assertEqual(text.count("in doubt: "), sum(n > 0 for n in doubt.values()))
+                self.assertEqual(sum(json.loads(zetrace("check", "--json", "t.zetrace").stdout)["doubt"].values()), 0)
+        self.assertSentence(zetrace("check", "--limit=0", "t.zetrace"), 2, "--limit")
 
     def test_statistics(self):
         self.evict()
