@@ -150,8 +150,8 @@ class Programs(Check):
         self.of_each(TWINS, lambda program, findings: self.assertLessEqual({f["rule"] for f in findings}, TWINS[program]))
 
     def test_baits(self):
-        modes = ["bait " + mode for mode in run(app("bait")).stdout.split()]
-        self.assertGreaterEqual(len(modes), 12)
+        modes = [f"{name} {mode}" for name in ("bait", "r_edges") for mode in run(app(name)).stdout.split()]
+        self.assertGreaterEqual(len(modes), 18)
         allowed = {"bait cv-free": {("A2", "possible")}, "bait evict-unused": {("A1'", "spec")}}
         self.of_each(modes, lambda mode, findings: self.assertLessEqual({(f["rule"], f["class"]) for f in findings}, allowed.get(mode, set())))
 

@@ -5,7 +5,7 @@ import unittest
 import harness
 from harness import app, zetrace
 
-# kind -> correct programs that depend on it. No program yet for: start, barrier-waits, wait, host-signal, synchronous, counter.
+# kind -> correct programs that depend on it
 EDGES = {
     "program": ["o5_immediate_not_inorder fixed"],
     "submit": ["o5_immediate_not_inorder fixed"],
@@ -16,6 +16,12 @@ EDGES = {
     "sync": ["evict good", "o1_evict_in_flight fixed", "o2_host_staging_lifetime fixed"],
     "event-sync": ["o5_immediate_not_inorder fixed", "client_linked"],
     "free": ["o1_evict_in_flight fixed2"],
+    "start": ["r_edges start"],
+    "barrier-waits": ["r_edges barrier-waits"],
+    "wait": ["r_edges wait", "bait two-queues"],
+    "host-signal": ["r_edges host-signal"],
+    "synchronous": ["r_edges synchronous"],
+    "counter": ["r_edges counter", "bait in-order"],
 }
 
 
