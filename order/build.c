@@ -111,6 +111,15 @@ static void act(zo_reading *r, uint32_t index)
     }
 }
 
+/* A submit that waits for its commands, and says that they failed: it had submitted them. */
+static bool lost_at_work(zo_reading *r)
+{
+    const int kind = r->call->func->kind;
+    const zo_object *const carrier = zo_object_at(r->g, zo_read_carrier(r));
+    return (kind == ZT_K_APPEND || kind == ZT_K_EXECUTE) && r->call->result == ZE_RESULT_ERROR_DEVICE_LOST && carrier != NULL &&
+           carrier->synchronous;
+}
+
 static void enter(zo_graph *g, const zt_call *call, uint32_t *threads, size_t n_threads)
 {
     if (call->thread >= n_threads)
@@ -146,7 +155,7 @@ static void enter(zo_graph *g, const zt_call *call, uint32_t *threads, size_t n_
         return;
     zo_host_writes(g, index, call);
     zo_rules_enter(g, index, call);
-    if (!(c.flags & ZO_FAILED))
+    if (!(c.flags & ZO_FAILED) || lost_at_work(&r))
         act(&r, index);
     zo_run(g);
 }
@@ -169,6 +178,15 @@ static int see_mode(void *ctx, const zt_node *node)
     memcpy(&value, node->data, 4);
     m->modes |= zt_modes(node->type, value);
     return 0;
+}
+
+/* The executions of a command are those of all lists that hold it. */
+static void cloned(zo_graph *g, const zo_object *from, zo_object *to)
+{
+    to->in_order = from->in_order;
+    to->closed = from->closed;
+    for (size_t i = 0; i < from->n_commands; i++)
+        ZO_PUSH(g, to->commands, to->n_commands, to->room_commands, from->commands[i]);
 }
 
 /* @return the new object, ZO_NONE. */
@@ -204,6 +222,8 @@ static uint32_t created(zo_graph *g, const zt_call *call)
     o->counter_based = m.counter_based || (o->is_event && zo_object_at(g, parent) && zo_object_at(g, parent)->counter_based);
     if (o->is_queue || o->immediate)
         zo_chain_of_carrier(g, index);
+    if (o->is_list && zo_object_at(g, parent) != NULL && zo_object_at(g, parent)->is_list)
+        cloned(g, zo_object_at(g, parent), o);
     return index;
 }
 

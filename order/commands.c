@@ -117,13 +117,18 @@ static void add_submit(zo_graph *g, uint32_t object, zo_range r)
         ZO_PUSH(g, o->submits, o->n_submits, o->room_submits, r);
 }
 
+uint32_t zo_read_carrier(zo_reading *r)
+{
+    const uint32_t queue = object_by_role(r, ZT_R_QUEUE);
+    return queue != ZO_NONE ? queue : object_by_role(r, ZT_R_LIST);
+}
+
 void zo_read_execute(zo_reading *r, uint32_t index)
 {
     zo_graph *const g = r->g;
     const zt_field *field;
-    uint32_t n, carrier = object_by_role(r, ZT_R_QUEUE);
-    if (carrier == ZO_NONE)
-        carrier = object_by_role(r, ZT_R_LIST);
+    uint32_t n;
+    const uint32_t carrier = zo_read_carrier(r);
     const uint64_t *const lists = array_by_role(r, ZT_R_LISTS, &field, &n);
     if (carrier == ZO_NONE)
         return;

@@ -16,6 +16,8 @@ typedef struct zo_reading {
 void zo_read_begin(zo_reading *r, zo_graph *g, const zt_call *call);
 /* The object that a call is about: where waits, resets and destructions look. ZO_NONE */
 uint32_t zo_read_subject(zo_reading *r);
+/* The queue or list that an execute or append is for. ZO_NONE */
+uint32_t zo_read_carrier(zo_reading *r);
 /* @return false if it cannot be told: memory is out. */
 bool zo_locate(zo_graph *g, uint64_t address, uint64_t length, zo_access *out);
 /* The command of an append, and the commands of an execute; `index` is the call's. */

@@ -63,6 +63,27 @@ static bool next_list(const zr_call *call, uint32_t *fix, uint32_t *list)
     return false;
 }
 
+/* A list made of another one: what is in that is in it as well. @return the other, ZR_NONE. */
+static uint32_t cloned_from(const zr_plan *plan, const zr_call *call)
+{
+    if (call->func->kind != ZT_K_CREATE || (call->flags & ZR_FAILED) || call->self == ZR_NONE || call->n_outs == 0 ||
+        call->outs[0].kind != ZR_OUT_OBJECT || plan->objects.objects[call->outs[0].index].type != plan->objects.objects[call->self].type)
+        return ZR_NONE;
+    return call->self;
+}
+
+static bool plan_clone(book *books, uint32_t from, uint32_t to)
+{
+    book *const b = &books[to];
+    b->n = 0;
+    for (size_t i = 0; i < books[from].n; i++) {
+        if (!zr_grow((void **)&b->commands, b->n, &b->room, sizeof(*b->commands)))
+            return false;
+        b->commands[b->n++] = books[from].commands[i];
+    }
+    return true;
+}
+
 static bool plan_execute(zr_run *run, const book *books, size_t index)
 {
     const zr_call *const call = &run->plan->calls[index];
@@ -103,6 +124,8 @@ static bool plan_submits(zr_run *run)
             books[call->self].n = 0;
         } else if (kind == ZT_K_EXECUTE) {
             ok = plan_execute(run, books, i);
+        } else if (cloned_from(plan, call) != ZR_NONE) {
+            ok = plan_clone(books, call->self, call->outs[0].index);
         }
     }
     f->submits_at[plan->n_calls] = f->n_submits;
@@ -283,6 +306,19 @@ static int64_t execute(zr_run *run, const zr_call *call, void *fn, uint64_t *wor
     return result;
 }
 
+/* An empty list will do, since no list of the program's has commands here; the driver need not know how to clone. */
+static int64_t make_clone(zr_run *run, const zr_call *call, uint64_t *words)
+{
+    zr_where *const places = run->forced->places;
+    const uint64_t list = zr_new_list(run, &places[call->self]);
+    if (list == 0)
+        return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+    ZR_ASK(run, "zeCommandListClose", list);
+    *(uint64_t *)(uintptr_t)words[zt_param_by_role(call->func, ZT_R_CREATE)->offset] = list;
+    places[call->outs[0].index] = places[call->self];
+    return 0;
+}
+
 int64_t zr_forced_call(zr_run *run, const zr_call *call, void *fn, uint64_t *words)
 {
     const int kind = call->func->kind;
@@ -294,6 +330,8 @@ int64_t zr_forced_call(zr_run *run, const zr_call *call, void *fn, uint64_t *wor
         return execute(run, call, fn, words);
     if ((kind == ZT_K_RESET || kind == ZT_K_DESTROY) && call->self != ZR_NONE && !(call->flags & ZR_FAILED))
         zr_carriers_gone(run, &run->forced->carriers, call->self, kind == ZT_K_RESET);
+    if (cloned_from(run->plan, call) != ZR_NONE && run->forced->places[call->self].known)
+        return make_clone(run, call, words);
     const int64_t result = zr_thunks[call->id](fn, words);
     if (kind == ZT_K_CREATE && result == 0)
         learn_place(run, call, words);

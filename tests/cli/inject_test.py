@@ -76,9 +76,12 @@ class Inject(harness.Case):
             f.write(f"#{self.taken}\n#{self.copy}@1\n")
         self.replay("--order=file:order.txt")
 
+    def waits_recorded(self, kind, **knobs):
+        self.record(app("waits"), kind, options=["--schedule=async"], env=knobs)
+
     def waits(self, kind, **knobs):
         """Records a program of tests/replay/waits.c. Its calls by function, in order."""
-        self.record(app("waits"), kind, options=["--schedule=async"], env=knobs)
+        self.waits_recorded(kind, **knobs)
         calls = {}
         for c in self.dump():
             calls.setdefault(c["function"], []).append(c["call"])
@@ -205,6 +208,12 @@ class Inject(harness.Case):
             answer = self.refused("--order=file:order.txt")
             self.assertIn(f"order.txt:{at}: " if at else "order.txt", answer)
             self.assertIn(said, answer)
+
+    def test_a_synchronous_submit_that_failed(self):
+        """It had submitted its commands all the same."""
+        self.waits_recorded("lost")
+        self.assertEqual({c["result"] for c in self.dump() if c["function"] == "zeCommandQueueExecuteCommandLists"}, {"ZE_RESULT_ERROR_DEVICE_LOST"})
+        self.assertIn(" 1 executions ", zetrace("check", "--statistics", "t.zetrace").stderr)
 
     def test_usage(self):
         self.evict("eager", 0)

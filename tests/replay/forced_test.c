@@ -56,6 +56,8 @@ static void as_submitted(const zr_plan *plan)
             lists[list].appends[lists[list].n++] = i;
         else if (call->func->kind == ZT_K_RESET)
             lists[call->self].n = 0;
+        else if (strcmp(call->func->name, "zeCommandListCreateCloneExp") == 0)
+            lists[call->outs[0].index] = lists[call->self];
         if (call->func->kind != ZT_K_EXECUTE)
             continue;
         if (list != ZR_NONE)
@@ -250,6 +252,33 @@ static void lists_on_immediate(hand *h)
     CALL(h, "zeCommandListHostSynchronize", immediate, UINT64_MAX);
 }
 
+/* libze_soft cannot clone: what a clone would have done is done by hand. */
+static void clone_list(hand *h)
+{
+    basics b;
+    start(h, &b);
+    const uint64_t source = filled(h, &b, 3), back = new_memory(h, &b, "zeMemAllocHost", SIZE), list = new_list(h, &b);
+    uint64_t clone = 0xc10e0;
+    uint8_t *const from = (uint8_t *)(uintptr_t)source, *const to = (uint8_t *)(uintptr_t)back;
+    CALL(h, "zeCommandListAppendMemoryCopy", list, back, source, SIZE, 0, 0, 0);
+    CALL(h, "zeCommandListClose", list);
+    hand_pretend(h, "zeCommandListCreateCloneExp", (const uint64_t[]){list, W(&clone)}, 0);
+    for (unsigned round = 0; round < 3; round++) {
+        memset(from, (int)round + 7, SIZE);
+        hand_contents(h, ZT_C_OPERAND, from, SIZE);
+        if (round == 1)
+            execute(h, &b, list);
+        else
+            hand_pretend(h, "zeCommandQueueExecuteCommandLists", (const uint64_t[]){W(b.queue), 1, W(&clone), 0}, 0);
+        if (round != 1)
+            memcpy(to, from, SIZE);
+        hand_contents(h, ZT_C_READBACK, to, SIZE);
+        sync_queue(h, &b);
+    }
+    CALL(h, "zeCommandListDestroy", list);
+    hand_pretend(h, "zeCommandListDestroy", (const uint64_t[]){clone}, 0);
+}
+
 /* Two copies to the same place that nothing orders: the second ends last here. */
 static void overlap(hand *h)
 {
@@ -365,7 +394,7 @@ static void test_as_submitted(void)
         bool compares;
     } programs[] = {{"evict_good", evict_good, false}, {"host_memory", host_memory, true}, {"gate", gate, false},
                     {"fences", fences, true},          {"in_order", in_order, true},       {"lists_on_immediate", lists_on_immediate, true},
-                    {"overlap", overlap, true},        {"many", many, true},               {"two_threads", two_threads, false}};
+                    {"overlap", overlap, true},        {"clone", clone_list, true},          {"many", many, true},               {"two_threads", two_threads, false}};
     for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
         const char *const trace = record(programs[i].name, "eager", programs[i].program);
         const int verdict = forced(trace, NULL, NULL);

@@ -55,12 +55,19 @@ static void gated(ze_command_queue_handle_t queue)
     MUST(zeCommandQueueSynchronize(queue, UINT64_MAX));
 }
 
-static void synchronous(void)
+/* `lost`: its copy fails, and it says so. */
+static void synchronous(bool lost)
 {
     ze_command_queue_handle_t queue;
     const ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .mode = ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS};
     MUST(zeCommandQueueCreate(a.context, a.device, &desc, &queue));
-    MUST(run(queue, copying(NULL, NULL), NULL));
+    ze_command_list_handle_t list = copying(NULL, NULL);
+    if (lost) {
+        MUST(zeMemFree(a.context, from));
+        SHOWS(run(queue, list, NULL));
+        return;
+    }
+    MUST(run(queue, list, NULL));
     look();
 }
 
@@ -116,7 +123,9 @@ int main(int argc, char **argv)
     if (strcmp(kind, "gated") == 0)
         gated(queue);
     else if (strcmp(kind, "synchronous") == 0)
-        synchronous();
+        synchronous(false);
+    else if (strcmp(kind, "lost") == 0)
+        synchronous(true);
     else if (strcmp(kind, "engines") == 0 || strcmp(kind, "inorder") == 0 || strcmp(kind, "append") == 0)
         two(kind, queue);
     else if (strcmp(kind, "threads") == 0)
