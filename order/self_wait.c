@@ -382,3 +382,54 @@ bool zo_wish_driver(zo_graph *g, zo_wishes *wishes)
     }
     return true;
 }
+
+static bool serialize_submit(zo_graph *g, zo_wishes *wishes, const zo_call *c, uint32_t behind, int how)
+{
+    bool ok = true;
+    for (uint32_t i = c->first; ok && i < c->first + c->n; i++) {
+        const uint32_t list = g->commands[g->instances[i].command].list;
+        if (g->instances[i].order != 0 && behind != ZO_NONE)
+            ok = ZO_PUSH(g, wishes->list, wishes->n, wishes->room, ((zo_edge){i, behind | ZO_CALL_BIT}));
+        for (uint32_t k = c->first; ok && k < i && how != ZR_SERIALIZE_SUBMIT; k++)
+            if ((how == ZR_SERIALIZE_COMMAND ? k + 1 == i : g->commands[g->instances[k].command].list != list) && g->instances[k].order != 0)
+                ok = ZO_PUSH(g, wishes->list, wishes->n, wishes->room, ((zo_edge){k, i}));
+    }
+    return ok;
+}
+
+bool zo_wish_serialize(zo_graph *g, zo_wishes *wishes, int how)
+{
+    uint32_t *const calls = malloc((g->n_calls + 1) * sizeof(*calls));
+    size_t n = 0;
+    for (uint32_t i = 0; calls != NULL && i < g->n_calls; i++)
+        if (!(g->calls[i].flags & ZO_IGNORED))
+            calls[n++] = i;
+    if (n > 0)
+        qsort_r(calls, n, sizeof(*calls), by_place, g);
+    bool ok = calls != NULL;
+    for (size_t i = 0; ok && i < n && how != ZR_SERIALIZE_NONE; i++)
+        ok = serialize_submit(g, wishes, &g->calls[calls[i]], i + 1 < n ? calls[i + 1] : ZO_NONE, how);
+    free(calls);
+    return ok;
+}
+
+void zo_why_stuck(zo_graph *g, const zo_wishes *wishes, uint32_t stuck, char *why, size_t size)
+{
+    why[0] = 0;
+    finder f;
+    const bool ok = begin(&f, g, wishes);
+    for (size_t i = 0; ok && i < wishes->n; i++) {
+        if (wishes->list[i].after != stuck)
+            continue;
+        f.target = stuck;
+        start_at(&f, wishes->list[i].before);
+        if (search(&f)) {
+            explain(&f, why, size);
+            break;
+        }
+        finish(&f);
+        if (!begin(&f, g, wishes))
+            break;
+    }
+    finish(&f);
+}

@@ -197,13 +197,17 @@ static int add_points(line *l, bool in_line)
 static int schedule(line *l, zr_options *o, zr_item **items)
 {
     uint32_t *nodes = NULL, stuck = ZO_NONE;
-    if (!zo_wish_driver(l->graph, &l->wishes))
+    if (!zo_wish_driver(l->graph, &l->wishes) || !zo_wish_serialize(l->graph, &l->wishes, o->serialize))
         return out_of_memory();
     const size_t n = zo_schedule(l->graph, l->policy, l->value, l->like, l->n_like, l->wishes.list, l->wishes.n, &nodes, &stuck);
-    if (n == 0)
-        return stuck == ZO_NONE ? out_of_memory()
-                                : refuse("this order can't be had: #%llu would wait for itself",
-                                         (unsigned long long)zo_graph_point(l->graph, stuck).call);
+    if (n == 0 && stuck == ZO_NONE)
+        return out_of_memory();
+    if (n == 0) {
+        char why[700];
+        zo_why_stuck(l->graph, &l->wishes, stuck, why, sizeof(why));
+        return refuse("this order can't be had: #%llu would wait for itself%s%s", (unsigned long long)zo_graph_point(l->graph, stuck).call,
+                      why[0] ? ": " : "", why);
+    }
     *items = zo_graph_items(l->graph, nodes, n, &o->n_items);
     free(nodes);
     if (*items == NULL)

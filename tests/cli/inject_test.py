@@ -198,6 +198,22 @@ class Inject(harness.Case):
             calls.setdefault(c["function"], c["call"])
         self.itself(f"hold@#{calls['zeContextEvictMemory']}..#{calls['zeEventHostSignal']}")
 
+    def test_serialized_lines(self):
+        """What --serialize waits for counts in a line, too."""
+        self.evict("eager", 0)
+        self.assertFalse(self.replay("--order=latest")["same"])
+        for how in ("none", "submit", "list", "command"):
+            self.assertEqual(self.replay("--order=latest", f"--serialize={how}")["same"], how != "none", how)
+        self.waits("inorder")
+        said = self.refused(f"--inject=gate@#{self.copy}..#{self.looks[0]}", "--serialize=submit")
+        self.assertIn(f"#{self.copy} is to come behind #{self.looks[0]}", said)
+        self.waits("gated")
+        said = self.refused("--order=latest", "--serialize=submit")
+        self.assertIn(f"waits for #{self.calls['zeEventHostSignal'][0]}", said)
+        self.record(app("mixed"), 20, options=["-f", "--schedule=eager"])
+        for how in ("submit", "list", "command"):
+            self.assertTrue(self.replay("--order=seed:7", f"--serialize={how}")["same"], how)
+
     def test_order_files(self):
         self.evict("eager", 0)
         for text, at, said in ((f"#{self.copy}\n\nnonsense\n", 3, "not 'nonsense'"), (f"#{self.copy}\n#99999\n", 2, "has no #99999"),
