@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: MIT
 """replay --inject and --order: cures, breaks, and what can't be had."""
+import itertools
 import json
+import random
+import sys
 import unittest
 
 import harness
 from harness import app, zetrace
 
 SCHEDULES = ["async", "eager", "lazy", "seed:3"]
+EVERY_SCHEDULE = ["async", "eager", "lazy", *(f"seed:{n}" for n in range(1, 6))]
+KNOBS = {"ZE_SOFT_ENGINES": ("independent", "shared", "intel"), "ZE_SOFT_APPEND": ("return", "block"), "ZE_SOFT_FREE": ("fault", "block", "reuse"),
+         "ZE_SOFT_FAULT": ("ban", "abort", "scratch"), "ZE_SOFT_ERRORS": ("submit", "sync")}
+HUNDRED = "--hundred" in sys.argv
 
 
 class Inject(harness.Case):
@@ -66,6 +73,44 @@ class Inject(harness.Case):
             for gated in (self.copy, self.submit):
                 r = self.replay(f"--schedule={schedule}", f"--inject=gate@#{gated}..#{self.taken}")
                 self.assertEqual(r["first_mismatch"]["replayed"], "ZE_RESULT_ERROR_UNKNOWN", schedule)
+
+    def cure_and_break(self, schedule, knobs):
+        """On that driver, a wait before the evict cures, and a gate behind it breaks."""
+        where = (schedule, knobs)
+        r = zetrace("record", "-q", "-f", "-o", "t.zetrace", "--driver=soft", f"--schedule={schedule}", "--", app("evict"), env=knobs)
+        crashed = r.returncode not in (0, 1)
+        calls = {}
+        for c in self.dump():
+            calls.setdefault(c["function"], c["call"])
+        cure = "--inject=sync@before:zeContextEvictMemory"
+        r = self.replay(cure)
+        failed = [c for c in self.dump() if c["result"] not in ("ZE_RESULT_SUCCESS", None)]
+        # what failed in the recording does not here; what did not is the same
+        if failed:
+            self.assertEqual((r["first_mismatch"]["replayed"], r["failure"]), ("ZE_RESULT_SUCCESS", None), where)
+        else:  # or it was the end of the program, and is not the end of the replay
+            self.assertTrue(r["same"], (where, r))
+            self.assertTrue(not crashed or r["message"] == "", (where, r))
+        if "zeContextEvictMemory" not in calls:
+            return
+        submit, taken = calls["zeCommandQueueExecuteCommandLists"], calls["zeContextEvictMemory"]
+        r = self.replay(f"--inject=gate@#{submit}..#{taken}")
+        if knobs["ZE_SOFT_FAULT"] == "scratch":
+            self.assertIsNone(r["failure"], where)  # nothing tells
+        else:
+            told = r["failure"]["result"] if r["failure"] else r["first_mismatch"]["replayed"] if r["first_mismatch"] else None
+            self.assertRegex(str(told), "^ZE_RESULT_ERROR_|did not return", (where, r))
+
+    def test_every_driver(self):
+        """Each value of each knob and each schedule; `inject_test.py --hundred` tries a hundred combinations of them."""
+        every = [(s, dict(zip(KNOBS, k))) for s in EVERY_SCHEDULE for k in itertools.product(*KNOBS.values())]
+        if HUNDRED:
+            rounds = random.Random(7).sample(every, 100)
+        else:
+            rounds = [(EVERY_SCHEDULE[i], {knob: values[(i + n) % len(values)] for n, (knob, values) in enumerate(KNOBS.items())})
+                      for i in range(len(EVERY_SCHEDULE))]
+        for schedule, knobs in rounds:
+            self.cure_and_break(schedule, knobs)
 
     def test_orders(self):
         self.evict("eager", 0)
@@ -242,4 +287,4 @@ class Inject(harness.Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(argv=[a for a in sys.argv if a != "--hundred"])
