@@ -13,6 +13,7 @@ typedef struct zo_facts { /* of an object */
     uint32_t evicted;            /* allocation: call that took it from the device; nothing has brought it back */
     uint64_t evicted_lo, evicted_hi;
     uint32_t last_evict;         /* the same, and nothing has used it since */
+    size_t conflicts_then;       /* number of conflicts when it was evicted */
     uint32_t failed;             /* list, fence: call of its last submit, which failed */
     uint32_t users[2];           /* last call that one thread at a time may make, and the last one of any other thread */
     bool is_pool;                /* events were made in it */

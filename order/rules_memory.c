@@ -48,20 +48,13 @@ static void operand(zo_reading *r, uint32_t index, const zt_field *p, uint64_t a
     }
 }
 
-static bool in_flight_at(const zo_graph *g, uint32_t call, int kind)
-{
-    for (size_t i = g->n_conflicts; i > 0; i--)
-        if (g->conflicts[i - 1].kind == kind && g->conflicts[i - 1].b == (call | ZO_CALL_BIT))
-            return true;
-    return false;
-}
-
 /* A1': "implicitly evicted when freed". */
 static void needless_evict(zo_graph *g, uint32_t index, uint32_t mem)
 {
-    const uint32_t evict = zo_object_at(g, mem)->facts.last_evict;
-    if (evict == 0 || in_flight_at(g, evict - 1, ZO_X_EVICT))
-        return;
+    const zo_facts *const facts = &zo_object_at(g, mem)->facts;
+    const uint32_t evict = facts->last_evict;
+    if (evict == 0 || (facts->conflicts_then < g->n_conflicts && g->conflicts[facts->conflicts_then].b == ((evict - 1) | ZO_CALL_BIT)))
+        return; /* or it came too early, which is worse */
     zo_finding *const f = zo_found_call(g, "A1'", evict - 1, mem, ZO_NOTE);
     ZO_SAY(f, "is needless: #%llu frees the memory, which evicts it, and nothing uses it in between", zo_number(g, index));
     zo_finding_call(f, zo_number(g, index));
@@ -78,6 +71,7 @@ static void residency(zo_reading *r, uint32_t index)
     zo_facts *const facts = &zo_object_at(r->g, access.mem)->facts;
     if (r->call->func->kind == ZT_K_EVICT) {
         facts->evicted = facts->last_evict = index + 1;
+        facts->conflicts_then = r->g->n_conflicts;
         facts->evicted_lo = access.lo;
         facts->evicted_hi = access.hi;
     } else {

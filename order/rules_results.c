@@ -6,6 +6,8 @@
 
 #define LOOK_BACK 4096u  /* executions before an unheeded wait that are looked at */
 #define LOOK_AHEAD 256u  /* and behind it */
+#define LOOK_FOR 64u     /* executions that one unheeded wait was for */
+#define STEPS_MAX (1u << 28)
 
 /* G4: the one code stands for many reasons. */
 const char *zo_cause(int64_t result, int kind)
@@ -97,10 +99,12 @@ static void wrong_way_round(zo_graph *g, uint32_t index)
     const zo_call *const wait = &g->calls[index];
     const zo_object *const o = zo_object_at(g, wait->object);
     const uint32_t behind = first_behind(g, index);
-    for (uint32_t i = behind; i > 0 && i + LOOK_BACK > behind; i--) {
+    unsigned looked_for = 0;
+    for (uint32_t i = behind; i > 0 && i + LOOK_BACK > behind && looked_for < LOOK_FOR; i--) {
         const zo_instance *const x = &g->instances[i - 1];
-        if (x->order == 0 || !covers(g, wait, o, x))
+        if (x->order == 0 || !covers(g, wait, o, x) || zo_before(g, i - 1, index | ZO_CALL_BIT))
             continue;
+        looked_for++;
         for (uint32_t k = behind; k < g->n_instances && k < behind + LOOK_AHEAD; k++) {
             const zo_instance *const y = &g->instances[k];
             if (g->calls[y->submit].chain != wait->chain || y->order == 0 || !meet(g, x, y))
@@ -123,10 +127,16 @@ static bool is_asked_again(const zo_graph *g, uint32_t index)
 
 void zo_results_find(zo_graph *g)
 {
+    const size_t enough = STEPS_MAX / (g->n_conflicts + LOOK_BACK);
+    size_t looked = 0;
     for (size_t u = 0; u < g->n_unmet; u++) {
         const uint32_t index = g->unmet[u];
         if (zo_object_at(g, g->calls[index].object) == NULL || is_asked_again(g, index))
             continue;
+        if (looked++ >= enough) {
+            g->doubts.searches++;
+            continue;
+        }
         if (!found_already(g, index))
             wrong_way_round(g, index);
     }
