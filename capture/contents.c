@@ -137,7 +137,7 @@ static bool locate(zc_operand *o)
     return a->kind == ZC_USM_HOST || a->kind == ZC_USM_SHARED;
 }
 
-/* @return the number of operands written to `out` (room for 8). The last one carries event and barrier. */
+/* @return the number of operands written to `out` (room for 8). The last one carries the barrier. */
 static unsigned operands_of(const zc_call *call, zc_operand *out)
 {
     const zt_func *const f = &zt_funcs[call->func];
@@ -161,7 +161,8 @@ static unsigned operands_of(const zc_call *call, zc_operand *out)
     const uint64_t signal = word_of(call, ZT_R_SIGNAL);
     if (n == 0)
         out[n++] = (zc_operand){.len = 0};
-    out[n - 1].signal = signal;
+    for (unsigned i = 0; i < n; i++)
+        out[i].signal = signal;
     out[n - 1].barrier = barrier;
     return n;
 }

@@ -92,7 +92,7 @@ typedef struct zo_call {
     uint32_t previous_sync;  /* of its thread, index + 1 */
     uint32_t order, end_order;
     uint32_t writes, n_writes;   /* into graph->writes: what the call does not simply write itself */
-    uint32_t unread, n_unread;   /* into graph->unread: contents read back that a command may still have been writing */
+    uint32_t unread, n_unread;   /* into graph->unread: contents read back that are not to be compared */
     /* At ENTER. Its own thread's part is behind the times unless the call submits: positions tell. observed: what any thread had been
        told. */
     const zo_clock *clock, *observed;

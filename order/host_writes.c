@@ -69,14 +69,16 @@ void zo_sightings_free(zo_graph *g)
     g->sightings = NULL;
 }
 
+/* bytes NULL: forgotten. */
 static void remember(zo_graph *g, uint64_t address, const uint8_t *bytes, uint64_t len)
 {
     for (uint64_t done = 0; done < len;) {
         const uint64_t in = (address + done) % PAGE, n = PAGE - in < len - done ? PAGE - in : len - done;
-        page *const p = page_of(g, address + done, true);
+        page *const p = page_of(g, address + done, bytes != NULL);
         if (p != NULL) {
-            memcpy(p->bytes + in, bytes + done, n);
-            memset(p->seen + in, 1, n);
+            if (bytes != NULL)
+                memcpy(p->bytes + in, bytes + done, n);
+            memset(p->seen + in, bytes != NULL, n);
         }
         done += n;
     }
@@ -150,7 +152,8 @@ typedef struct writers {
 static bool see_writer(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
 {
     const writers *const w = ctx;
-    if (access->write && x != w->but && !zo_before(g, x, w->call | ZO_CALL_BIT))
+    const bool has_run = g->instances[x].order != 0; /* what had not in the earliest order can't have begun in any */
+    if (access->write && x != w->but && has_run && !zo_before(g, x, w->call | ZO_CALL_BIT))
         cut(g, w->left, access->lo, access->hi);
     return w->left->n == 0;
 }
@@ -235,8 +238,7 @@ void zo_host_writes(zo_graph *g, uint32_t index, const zt_call *call)
         r.address = content->addr;
         if (r.bytes != NULL ? any_differs(g, content->addr, r.bytes, content->len) : content->changed)
             zo_each_user(g, &all, see_reader, &r);
-        if (r.bytes != NULL)
-            remember(g, content->addr, r.bytes, content->len);
+        remember(g, content->addr, r.bytes, content->len);
         leave_host_bytes(g, &all, index, ZO_NONE, &left);
         const bool whole = left.n == 1 && left.at[0].lo == all.lo && left.at[0].hi == all.hi;
         if (whole && r.moved.n == 0)
@@ -255,18 +257,32 @@ void zo_host_writes(zo_graph *g, uint32_t index, const zt_call *call)
     free(r.moved.at);
 }
 
-static bool see_late_writer(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
+typedef struct reading {
+    uint32_t call;
+    bool fresh; /* some command wrote there that was not known to be over when the call began */
+} reading;
+
+static bool see_unfinished(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
 {
-    return access->write && !zo_ended_by_return(g, x, *(const uint32_t *)ctx);
+    reading *const r = ctx;
+    if (!access->write || g->instances[x].order == 0 || zo_before(g, x, r->call | ZO_CALL_BIT))
+        return false;
+    r->fresh = true;
+    return !zo_ended_by_return(g, x, r->call);
 }
 
+/* What was over before the call began the host may have written over since; what is not over may still be written. */
 void zo_host_reads(zo_graph *g, uint32_t index, const zt_call *call)
 {
     g->calls[index].unread = (uint32_t)g->n_unread;
     for (uint32_t i = 0; i < call->n_contents; i++) {
         zo_access all = {0};
-        if (call->contents[i].kind == ZT_C_READBACK && zo_locate(g, call->contents[i].addr, call->contents[i].len, &all) &&
-            zo_each_user(g, &all, see_late_writer, &index) && ZO_PUSH(g, g->unread, g->n_unread, g->room_unread, i + 1))
+        reading r = {.call = index};
+        if (call->contents[i].kind != ZT_C_READBACK)
+            continue;
+        remember(g, call->contents[i].addr, bytes_of(g, &call->contents[i]), call->contents[i].len);
+        if (zo_locate(g, call->contents[i].addr, call->contents[i].len, &all) &&
+            (zo_each_user(g, &all, see_unfinished, &r) || !r.fresh) && ZO_PUSH(g, g->unread, g->n_unread, g->room_unread, i + 1))
             g->calls[index].n_unread++;
     }
 }

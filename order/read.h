@@ -25,7 +25,7 @@ void zo_read_append(zo_reading *r, uint32_t index);
 void zo_read_execute(zo_reading *r, uint32_t index);
 /* What the host wrote before the call, and what it may have written under a reader; see zo_write. */
 void zo_host_writes(zo_graph *g, uint32_t index, const zt_call *call);
-/* At LEAVE: memory read back that a command may still have been writing is not to be compared. */
+/* At LEAVE: memory read back that is not to be compared. */
 void zo_host_reads(zo_graph *g, uint32_t index, const zt_call *call);
 void zo_sightings_free(zo_graph *g);
 
