@@ -9,7 +9,7 @@
 #include "options.h"
 
 extern const zt_command zt_command_record, zt_command_info, zt_command_dump, zt_command_replay, zt_command_check,
-    zt_command_isolate, zt_command_explore, zt_command_graph, zt_command_whois, zt_command_trim, zt_command_help;
+    zt_command_isolate, zt_command_explore, zt_command_graph, zt_command_export, zt_command_whois, zt_command_trim, zt_command_help;
 
 const zt_command *zt_command_find(const char *name);
 void zt_print_commands(FILE *out);
