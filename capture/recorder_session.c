@@ -154,12 +154,23 @@ static bool of_interest(const char *path, const char *program)
     return strncmp(name, "libze", 5) == 0 || strcmp(path, program) == 0;
 }
 
+/* Its file may be gone before its first backtrace is looked at: while it lives, this is the one that runs, whatever it is called by then. */
+static void keep_program(const zc_process *p, zc_module *module)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/exe", p->system_pid);
+    if (module->fd < 0)
+        module->fd = open(path, O_RDONLY | O_CLOEXEC);
+}
+
 /* @return false if the process cannot be asked any more. */
 static bool read_libraries(const zc_record_options *o, zt_session *s, zc_process *p)
 {
     const bool there = zc_modules_read(p);
     for (size_t m = 0; m < p->frames.n_modules; m++) {
-        const zc_module *const module = &p->frames.modules[m];
+        zc_module *const module = &p->frames.modules[m];
+        if (o->backtrace != NULL && strcmp(module->path, s->program) == 0)
+            keep_program(p, module);
         bool wanted_here = of_interest(module->path, s->program) || (o->backtrace != NULL && module->code);
         for (uint32_t i = 0; i < s->n_libraries; i++)
             wanted_here &= strcmp(s->libraries[i].path, module->path) != 0;
