@@ -40,7 +40,7 @@ static void operand(zo_reading *r, uint32_t index, const zt_field *p, uint64_t a
         ZO_SAY(f, "%s points into mem#%u, which #%llu has freed", p->name, mem->generation, (unsigned long long)mem->destroyed);
         zo_finding_call(f, mem->destroyed);
         ZO_REPAIR(f, "free the memory behind the last use of it");
-    } else if (n > 0 && r->call->func->kind == ZT_K_APPEND && address - mem->value + (uint64_t)n > mem->size) {
+    } else if (n > 0 && mem->size > 0 && r->call->func->kind == ZT_K_APPEND && address - mem->value + (uint64_t)n > mem->size) {
         zo_finding *const f = zo_found_call(g, "A7", index, zo_object_index(g, mem), ZO_ERROR);
         ZO_SAY(f, "%s reaches %llu bytes beyond the end of mem#%u, which has %llu", p->name,
                (unsigned long long)(address - mem->value + (uint64_t)n - mem->size), mem->generation, (unsigned long long)mem->size);

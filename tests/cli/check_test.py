@@ -315,7 +315,7 @@ class Wording(Check):
 
     def finding(self, mode, rule):
         self.run_and_record(app("r_mistakes"), mode, options=["--schedule=eager"])
-        return next(f for f in self.found("--rules=" + rule, status=1)["findings"])
+        return self.found("--rules=" + rule, "--fail-on=warning", status=1)["findings"][0]
 
     def test_proxy_completion(self):
         f = self.finding("proxy-completion", "A2")
@@ -324,6 +324,13 @@ class Wording(Check):
     def test_what_orders_nothing(self):
         self.assertRegex(self.finding("barrier-with-waits", "E2")["what"], "the barrier #\\d+ has wait events, and waits for nothing else")
         self.assertRegex(self.finding("wait-for-no-event", "E2")["what"], "#\\d+ waits for no event, and orders nothing")
+
+    def test_waits_after_a_fault(self):
+        """Both why the wait hoped in vain, and what had told of it."""
+        f = self.finding("wait-after-fault", "F5")
+        calls = {c["call"]: c for c in self.dump()}
+        self.assertEqual(calls[f["calls"][1]]["result"], "ZE_RESULT_ERROR_DEVICE_LOST")
+        self.assertIn("never executed", self.finding("wait-after-fault", "F1")["what"])
 
     def test_circle(self):
         f = self.finding("circle", "F2")
@@ -399,6 +406,12 @@ class Levels(Check):
                 self.assertEqual((finding["class"], finding["severity"]), ("hidden", "warning"))
                 self.assertIn("legal on this driver", finding["what"])
                 self.assertEqual(self.found("--level=vendor", "--rules=" + rule, status=0)["findings"], [])
+
+    def test_residency(self):
+        """Drivers make resident what a submit names."""
+        self.run_and_record(app("r_mistakes"), "evicted-operand")
+        self.assertEqual([(f["rule"], f["class"]) for f in self.found(status=0)["findings"]], [("A5", "hidden")])
+        self.assertEqual(self.found("--level=vendor", "--fail-on=note", status=0)["findings"], [])
 
     def test_not_hidden(self):
         self.evict()
