@@ -95,8 +95,9 @@ void zt__chunk_reset(zt__chunk *c)
 static zt__function_columns *columns_of(zt__chunk *c, const zt_func *func)
 {
     size_t id = func >= zt_funcs && func < zt_funcs + zt_n_funcs ? (size_t)(func - zt_funcs) : zt_n_funcs;
-    if (id == zt_n_funcs) { /* of another trace's table: known by name */
-        while (id < c->n_functions && strcmp(c->functions[id].func->name, func->name) != 0)
+    if (id == zt_n_funcs) { /* of another trace's table, which may have two of one name */
+        while (id < c->n_functions &&
+               (c->functions[id].func->n_words != func->n_words || strcmp(c->functions[id].func->name, func->name) != 0))
             id++;
         if (id == c->n_functions) {
             zt__function_columns *const grown = realloc(c->functions, (id + 1) * sizeof(*grown));
