@@ -9,7 +9,7 @@
 #include "replay.h"
 #include "trim.h"
 
-enum { OUTPUT = 1, FORCE, CALLS, OBJECT, NEEDS, MINIMISE, BUDGET, DRIVER, TIMEOUT, NO_VERIFY, QUIET };
+enum { OUTPUT = 1, FORCE, CALLS, OBJECT, NEEDS, MINIMISE, BUDGET, DRIVER, TIMEOUT, NO_DATA, NO_VERIFY, QUIET };
 
 static const zt_option options[] = {
     {OUTPUT, 'o', "output", "OUT", "the trace to write"},
@@ -17,6 +17,7 @@ static const zt_option options[] = {
     {CALLS, 0, "calls", "A..B", "keep calls #A to #B (also A, A.., ..B) and what they need; may be given often, as the next two"},
     {OBJECT, 0, "object", "KIND#N", "keep the calls that have the object, such as mem#2, as an argument, and what they need"},
     {NEEDS, 0, "needs", "#N[,#M]...", "keep call N and what it needs; of a command also what submits it and what waits for it"},
+    {NO_DATA, 0, "no-data", NULL, "leave out what only wrote the bytes that commands read: they read others then, which are not compared"},
     {MINIMISE, 0, "minimise", NULL, "leave out whatever the recorded failure comes back without: the smallest program that still fails"},
     {BUDGET, 0, "budget", "N", "replays at the most while minimising (2000)"},
     {DRIVER, 0, "driver", "auto|soft|PATH", "what to replay on, as in 'zetrace replay'"},
@@ -46,7 +47,7 @@ typedef struct wishes {
     uint64_t from[MOST], to[MOST], budget, timeout_ns;
     size_t n_needs, n_objects, n_calls;
     const char *driver;
-    bool force, minimise, no_verify, quiet;
+    bool force, minimise, no_data, no_verify, quiet;
 } wishes;
 
 /* ------------------------------------------------------------------------------------------------------------ replays */
@@ -260,7 +261,7 @@ static int choose(const wishes *w, zm_keep *keep, const char *path, uint64_t fai
     if (failed != 0)
         zm_keep_add(keep, failed);
     const bool parts = w->n_objects + w->n_needs > 0;
-    const unsigned flags = parts ? ZM_WITH_ALL : ZM_WITH_SYNCS | ZM_WITH_ENDS;
+    const unsigned flags = (parts ? ZM_WITH_ALL : ZM_WITH_SYNCS | ZM_WITH_ENDS) | (w->no_data ? ZM_NO_DATA : 0);
     return zm_close_over_needs(keep, flags, parts ? 0 : until) == ZT_OK ? -1 : -2;
 }
 
@@ -336,6 +337,9 @@ static int take_option(const zt_parser *parser, wishes *w, int id)
     case TIMEOUT:
         if (!zt_parse_time(parser->value, &w->timeout_ns) || w->timeout_ns == 0)
             return zt_usage_error(&zt_command_trim, "--timeout wants a time as 500ms or 10s, not '%s'", parser->value);
+        break;
+    case NO_DATA:
+        w->no_data = true;
         break;
     case NO_VERIFY:
         w->no_verify = true;

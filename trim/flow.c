@@ -113,8 +113,9 @@ void zm_submitted(zm_needs *n, uint32_t call, uint32_t carrier, const zm_command
     if (c == NULL)
         return;
     n->calls.at[call].n_commands++;
+    n->calls.at[call].last_signal = c->signal;
     if (c->barrier && c->n_waits == 0)
-        n->calls.at[call].flags |= ZM_C_BARRIER;
+        n->calls.at[call].barrier_signal = c->signal;
     needs_state(n, node, c);
     for (uint32_t i = 0; i < c->n_waits; i++) {
         zm_object *const event = zm_object_at(n, n->waits.at[c->waits + i]);
@@ -176,13 +177,17 @@ void zm_told_of_carrier(zm_needs *n, uint32_t call, uint32_t carrier)
     told_of_those_before(n, call);
 }
 
-/* A submit that orders all earlier ones of its carrier before itself is over: so are they. */
+/* Whether the event says that all is over which the submit's carrier had before the command that signals it. */
+static bool orders_all(zm_needs *n, uint32_t submit, uint32_t event)
+{
+    const zm_object *const carrier = zm_object_at(n, n->calls.at[submit].carrier);
+    return carrier != NULL && (carrier->in_order || n->calls.at[submit].barrier_signal == event);
+}
+
 static void told_of_earlier(zm_needs *n, uint32_t call, uint32_t submit)
 {
     zm_object *const o = zm_object_at(n, n->calls.at[submit].carrier);
     size_t left = 0;
-    if (o == NULL || (!o->in_order && !(n->calls.at[submit].flags & ZM_C_BARRIER)))
-        return;
     for (size_t i = 0; i < o->open.n; i++) {
         const uint32_t earlier = o->open.at[i];
         if (earlier >= submit) {
@@ -204,8 +209,9 @@ void zm_told_of_signal(zm_needs *n, uint32_t call, uint32_t object, bool fence)
     zm_edge_add(n, n->calls.at[call].node, o->signalled, ZM_E_HARD);
     for (size_t i = 0; i < o->signallers.n; i++) {
         const uint32_t submit = o->signallers.at[i];
-        told(n, call, submit, fence || n->calls.at[submit].n_commands < 2);
-        if (!fence)
+        const bool all = !fence && orders_all(n, submit, object), last = n->calls.at[submit].last_signal == object;
+        told(n, call, submit, fence || n->calls.at[submit].n_commands < 2 || (all && last));
+        if (all)
             told_of_earlier(n, call, submit);
     }
     told_of_those_before(n, call);

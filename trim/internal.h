@@ -86,8 +86,7 @@ enum zm_call_flags {
     ZM_C_COVERED = 2, /* submit: somebody has waited for all of it */
     ZM_C_FAULT = 4,   /* failed for a fault of the device: another call may be to blame */
     ZM_C_INIT = 8,
-    ZM_C_QUIET = 16,  /* makes and reads, and disturbs nobody */
-    ZM_C_BARRIER = 32
+    ZM_C_QUIET = 16   /* makes and reads, and disturbs nobody */
 };
 typedef struct zm_call {
     uint64_t number;
@@ -97,6 +96,8 @@ typedef struct zm_call {
     uint32_t carrier;              /* of a submit, ZM_NONE */
     uint32_t before;               /* submits that it waits for: list in needs->before */
     uint32_t n_commands;
+    uint32_t last_signal;          /* submit: the event of its last command, ZM_NONE */
+    uint32_t barrier_signal;       /* the event of its last barrier */
     uint8_t flags, kind;
 } zm_call;
 

@@ -169,8 +169,9 @@ static bool is_followed(const closing *c, const zm_edge *e)
     case ZM_E_LIST:
         return true;
     case ZM_E_COMMAND:
-    case ZM_E_DATA:
         return !(c->flags & ZM_FEW);
+    case ZM_E_DATA:
+        return !(c->flags & (ZM_FEW | ZM_NO_DATA));
     case ZM_E_SYNC:
         return (c->flags & ZM_WITH_SYNCS) && (c->until == 0 || c->n->calls.at[to].number <= c->until);
     default:

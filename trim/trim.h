@@ -22,7 +22,7 @@ extern "C" {
 typedef struct zm_needs zm_needs;
 typedef struct zm_keep zm_keep; /* a bit for each call of the trace */
 
-/* Reads the whole trace, wherever it stands. About 150 bytes a call. */
+/* Reads the whole trace, wherever it stands. About 250 bytes a call. */
 int zm_needs_make(zm_needs **out, zt_trace *trace, zt_error *error);
 void zm_needs_free(zm_needs *needs);
 uint64_t zm_needs_calls(const zm_needs *needs);
@@ -44,6 +44,7 @@ enum zm_close_flags {
     ZM_WITH_SUBMITS = 1, /* for the calls that are in the set at first: what submits a command, what a wait waits for */
     ZM_WITH_SYNCS = 2,   /* for each submit: the wait that tells the program that it is over */
     ZM_WITH_ENDS = 4,    /* destroys and frees of kept objects, up to the last call that is kept for another reason */
+    ZM_NO_DATA = 16,     /* without the writers of what a command reads: its bytes may be others, and are not compared */
     ZM_FEW = 8           /* without what only the same *contents* need: all commands of a list, the writers of what a command reads,
                             and what may have made a call fail. For minimising, where a test decides */
 };

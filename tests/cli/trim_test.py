@@ -80,6 +80,16 @@ class Keeping(Trim):
         self.trim("--object=mem#2")
         self.assertLessEqual({EVICT, FREE}, set(self.kept().values()))
 
+    def test_without_data(self):
+        """A chain of copies, each from what the one before wrote."""
+        self.record(app("mixed"), "200", options=["--schedule=eager"])
+        last = [c["call"] for c in self.dump() if c["function"] == COPY][-1]
+        self.trim(f"--needs=#{last}")
+        self.assertGreater(len(self.kept()), 500)
+        self.trim(f"--needs=#{last}", "--no-data")
+        self.assertLess(len(self.kept()), 60)
+        self.assertIn(COPY, self.kept().values())
+
     def test_of_a_trimmed_one(self):
         self.evict()
         self.trim(f"--needs=#{self.failed}")
