@@ -16,19 +16,28 @@ void zo_finding_object(zo_graph *g, zo_finding *f, uint32_t object);
 /* By its number; 0 and no finding are passed over. */
 void zo_finding_call(zo_finding *f, uint64_t number);
 
-#define ZO_SAY(f, ...) do { if (f) snprintf((f)->what, sizeof((f)->what), __VA_ARGS__); } while (0)
-#define ZO_MISSING(f, ...) do { if (f) snprintf((f)->missing, sizeof((f)->missing), __VA_ARGS__); } while (0)
-#define ZO_REPAIR(f, ...) do { if (f) snprintf((f)->repair, sizeof((f)->repair), __VA_ARGS__); } while (0)
+#define ZO_SAY(f, ...)                                                                                                 \
+    do {                                                                                                               \
+        if (f)                                                                                                         \
+            snprintf((f)->what, sizeof((f)->what), __VA_ARGS__);                                                       \
+    } while (0)
+#define ZO_MISSING(f, ...)                                                                                             \
+    do {                                                                                                               \
+        if (f)                                                                                                         \
+            snprintf((f)->missing, sizeof((f)->missing), __VA_ARGS__);                                                 \
+    } while (0)
+#define ZO_REPAIR(f, ...)                                                                                              \
+    do {                                                                                                               \
+        if (f)                                                                                                         \
+            snprintf((f)->repair, sizeof((f)->repair), __VA_ARGS__);                                                   \
+    } while (0)
 
-/* What is told before or after a finding: see docs/check.md. */
 static inline unsigned long long zo_number(const zo_graph *g, uint32_t call)
 {
     return call < g->n_calls ? (unsigned long long)g->calls[call].number : 0;
 }
-static inline bool zo_is_fault(int64_t result) /* device lost, out of device memory, unknown */
-{
-    return result == 0x70000001 || result == 0x70000003 || result == 0x7ffffffe;
-}
+/* Device lost, out of device memory, unknown: what drivers say after a fault. */
+bool zo_is_fault(int64_t result);
 /* What a result means that drivers give for more than one reason, "" if there is no more to say. */
 const char *zo_cause(int64_t result, int kind);
 

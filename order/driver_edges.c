@@ -11,9 +11,8 @@ static const char *const tables[] = {
 #include "drivers.inc"
 };
 
-static const char *const names[] = {"free-waits",      "list-keeps",  "queue-keeps",    "event-keeps",
-                                    "immediate-waits", "host-copied", "submit-resident",
-                                    "append-blocks", "one-engine"};
+static const char *const names[] = {"free-waits",  "list-keeps",      "queue-keeps",   "event-keeps", "immediate-waits",
+                                    "host-copied", "submit-resident", "append-blocks", "one-engine"};
 #define N_NAMES (sizeof(names) / sizeof(names[0]))
 
 static bool holds(const zt_session *s, uint32_t device, const char *condition)
@@ -33,7 +32,8 @@ static bool holds(const zt_session *s, uint32_t device, const char *condition)
 static bool is_loaded(const zt_session *s, const char *library)
 {
     for (uint32_t i = 0; i < s->n_libraries; i++) {
-        const char *const slash = strrchr(s->libraries[i].path, '/'), *const name = slash ? slash + 1 : s->libraries[i].path;
+        const char *const slash = strrchr(s->libraries[i].path, '/'), *const name =
+                                                                          slash ? slash + 1 : s->libraries[i].path;
         if (strncmp(name, library, strlen(library)) == 0)
             return true;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a recorded driver orders beyond the specification: one table a driver, order/drivers/NAME.conf, chosen by the library that the
- * program had loaded.
+ * What a recorded driver orders beyond the specification: one table a driver, order/drivers/NAME.conf, chosen by the
+ * library that the program had loaded.
  */
 #ifndef ZO_DRIVER_EDGES_H
 #define ZO_DRIVER_EDGES_H
@@ -12,7 +12,7 @@
 
 enum zo_habit {
     ZO_H_FREE_WAITS = 1 << 0,      /* a free without a policy waits for the users of the memory */
-    ZO_H_LIST_KEEPS = 1 << 1,      /* a list that is reset, destroyed or executed again takes nothing away from what was submitted */
+    ZO_H_LIST_KEEPS = 1 << 1,      /* a list reset, destroyed or executed again takes nothing from what was submitted */
     ZO_H_QUEUE_KEEPS = 1 << 2,     /* nor does a queue that is destroyed */
     ZO_H_EVENT_KEEPS = 1 << 3,     /* nor an event */
     ZO_H_IMMEDIATE_WAITS = 1 << 4, /* the destruction of an immediate list waits for its commands */

@@ -7,7 +7,7 @@
 typedef struct seeing {
     zo_reading *r;
     uint32_t index;
-    uint32_t first;  /* object whose context counts for the others, ZO_NONE */
+    uint32_t first;   /* object whose context counts for the others, ZO_NONE */
     bool told, wrong; /* of a handle, of a structure: one finding a call is enough */
     bool handles;
 } seeing;
@@ -26,8 +26,8 @@ static void not_given(seeing *s, const zt_node *node, uint64_t value)
         if (!fits(&zt_types[c->type], node->type))
             continue;
         zo_finding *const f = zo_found_call(g, "G3", s->index, ZO_NONE, ZO_ERROR);
-        ZO_SAY(f, "uses %s 0x%llx, which no call has given: #%llu, which was to make one, failed", node->type->object ? node->type->object : "handle",
-               (unsigned long long)value, zo_number(g, c->call));
+        ZO_SAY(f, "uses %s 0x%llx, which no call has given: #%llu, which was to make one, failed",
+               node->type->object ? node->type->object : "handle", (unsigned long long)value, zo_number(g, c->call));
         zo_finding_call(f, zo_number(g, c->call));
         ZO_REPAIR(f, "heed the result of #%llu", zo_number(g, c->call));
         s->told = true;
@@ -75,7 +75,8 @@ static void structure(seeing *s, const zt_node *node)
     if (s->wrong || node->data == NULL || node->size < 4)
         return;
     memcpy(&stype, node->data, 4);
-    if (node->kind == ZT_N_STRUCT && (node->type == NULL || node->type->stype < 0 || (uint32_t)node->type->stype == stype))
+    if (node->kind == ZT_N_STRUCT &&
+        (node->type == NULL || node->type->stype < 0 || (uint32_t)node->type->stype == stype))
         return;
     s->wrong = true;
     const bool wrong = node->kind == ZT_N_STRUCT;
@@ -86,7 +87,9 @@ static void structure(seeing *s, const zt_node *node)
     if (wrong)
         ZO_SAY(f, "a %s whose stype is 0x%x and not 0x%x", node->type->name, stype, (uint32_t)node->type->stype);
     else
-        ZO_SAY(f, "a structure on a pNext chain with the stype 0x%x, which no structure of version %u.%u has; the driver may follow or ignore it",
+        ZO_SAY(f,
+               "a structure on a pNext chain with the stype 0x%x, which no structure of version %u.%u has; the driver "
+               "may follow or ignore it",
                stype, zt_api_version >> 16, zt_api_version & 0xffff);
     ZO_REPAIR(f, wrong ? "set stype, and pNext to NULL" : "set pNext to NULL, or to an extension's structure");
 }
@@ -98,7 +101,8 @@ static int see(void *ctx, const zt_node *node)
     uint64_t value;
     if (node->kind == ZT_N_STRUCT || node->kind == ZT_N_UNKNOWN)
         structure(s, node);
-    if (!s->handles || node->kind != ZT_N_VALUE || node->type == NULL || node->type->cls != ZT_HANDLE || node->size != 8 || s->told)
+    if (!s->handles || node->kind != ZT_N_VALUE || node->type == NULL || node->type->cls != ZT_HANDLE ||
+        node->size != 8 || s->told)
         return 0;
     memcpy(&value, node->data, 8);
     const zt_object *const o = zt_object_of_handle(g->names, node->type, value);
@@ -120,7 +124,8 @@ void zo_arguments_enter(zo_reading *r, uint32_t index)
     walk.visit = see;
     walk.ctx = &s;
     zt_walk_call(&walk);
-    if (func->kind != ZT_K_APPEND || zt_param_by_role(func, ZT_R_CONTEXT) != NULL) /* a copy from another context names it */
+    if (func->kind != ZT_K_APPEND ||
+        zt_param_by_role(func, ZT_R_CONTEXT) != NULL) /* a copy from another context names it */
         return;
     for (unsigned i = 0; i < func->n_params && !s.told; i++) {
         const zt_field *const p = &func->params[i];
@@ -134,7 +139,8 @@ void zo_arguments_enter(zo_reading *r, uint32_t index)
 void zo_arguments_leave(zo_reading *r, uint32_t index)
 {
     zo_graph *const g = r->g;
-    const zt_field *const out = r->call->func->kind == ZT_K_CREATE ? zt_param_by_role(r->call->func, ZT_R_CREATE) : NULL;
+    const zt_field *const out =
+        r->call->func->kind == ZT_K_CREATE ? zt_param_by_role(r->call->func, ZT_R_CREATE) : NULL;
     const zo_failed_create failed = {index, out ? out->type : 0};
     if (out != NULL && (g->calls[index].flags & ZO_FAILED))
         ZO_PUSH(g, g->rules.failed, g->rules.n_failed, g->rules.room_failed, failed);

@@ -11,13 +11,14 @@ uint32_t zo_free_policy(const zo_reading *r)
         const zt_field *const f = &r->call->func->params[i];
         if (f->shape != ZT_ONE || zt_types[f->type].stype != ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC)
             continue;
-        const ze_memory_free_ext_desc_t *const desc = r->memory.at(r->memory.ctx, r->call->words[f->offset], sizeof(*desc));
+        const ze_memory_free_ext_desc_t *const desc =
+            r->memory.at(r->memory.ctx, r->call->words[f->offset], sizeof(*desc));
         return desc != NULL ? desc->freePolicy : 0;
     }
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- enter */
+/* ----------------------------------------------------------------------------------------------------------- enter */
 
 static void free_of(zo_graph *g, uint32_t index, uint64_t address, const zt_object *mem)
 {
@@ -25,7 +26,9 @@ static void free_of(zo_graph *g, uint32_t index, uint64_t address, const zt_obje
     if (!dead && mem->value == address)
         return;
     zo_finding *const f = zo_found_call(g, "A6", index, zo_object_index(g, mem), ZO_ERROR);
-    ZO_SAY(f, dead ? "frees 0x%llx, where no allocation is%s" : "frees 0x%llx, which is inside an allocation and not its start%s",
+    ZO_SAY(f,
+           dead ? "frees 0x%llx, where no allocation is%s"
+                : "frees 0x%llx, which is inside an allocation and not its start%s",
            (unsigned long long)address, mem && mem->destroyed ? " any more" : "");
     zo_finding_call(f, mem ? mem->destroyed : 0);
     ZO_REPAIR(f, "free each allocation once, by its first address");
@@ -37,13 +40,16 @@ static void operand(zo_reading *r, uint32_t index, const zt_field *p, uint64_t a
     const int64_t n = zt_eval_param(&r->walk, &p->count);
     if (mem->destroyed != 0) {
         zo_finding *const f = zo_found_call(g, "A7", index, zo_object_index(g, mem), ZO_ERROR);
-        ZO_SAY(f, "%s points into mem#%u, which #%llu has freed", p->name, mem->generation, (unsigned long long)mem->destroyed);
+        ZO_SAY(f, "%s points into mem#%u, which #%llu has freed", p->name, mem->generation,
+               (unsigned long long)mem->destroyed);
         zo_finding_call(f, mem->destroyed);
         ZO_REPAIR(f, "free the memory behind the last use of it");
-    } else if (n > 0 && mem->size > 0 && r->call->func->kind == ZT_K_APPEND && address - mem->value + (uint64_t)n > mem->size) {
+    } else if (n > 0 && mem->size > 0 && r->call->func->kind == ZT_K_APPEND &&
+               address - mem->value + (uint64_t)n > mem->size) {
         zo_finding *const f = zo_found_call(g, "A7", index, zo_object_index(g, mem), ZO_ERROR);
         ZO_SAY(f, "%s reaches %llu bytes beyond the end of mem#%u, which has %llu", p->name,
-               (unsigned long long)(address - mem->value + (uint64_t)n - mem->size), mem->generation, (unsigned long long)mem->size);
+               (unsigned long long)(address - mem->value + (uint64_t)n - mem->size), mem->generation,
+               (unsigned long long)mem->size);
         ZO_REPAIR(f, "a size of at most %llu", (unsigned long long)(mem->size - (address - mem->value)));
     }
 }
@@ -53,20 +59,24 @@ static void needless_evict(zo_graph *g, uint32_t index, uint32_t mem)
 {
     const zo_facts *const facts = &zo_object_at(g, mem)->facts;
     const uint32_t evict = facts->last_evict;
-    if (evict == 0 || (facts->conflicts_then < g->n_conflicts && g->conflicts[facts->conflicts_then].b == ((evict - 1) | ZO_CALL_BIT)))
+    if (evict == 0 || (facts->conflicts_then < g->n_conflicts &&
+                       g->conflicts[facts->conflicts_then].b == ((evict - 1) | ZO_CALL_BIT)))
         return; /* or it came too early, which is worse */
     zo_finding *const f = zo_found_call(g, "A1'", evict - 1, mem, ZO_NOTE);
-    ZO_SAY(f, "is needless: #%llu frees the memory, which evicts it, and nothing uses it in between", zo_number(g, index));
+    ZO_SAY(f, "is needless: #%llu frees the memory, which evicts it, and nothing uses it in between",
+           zo_number(g, index));
     zo_finding_call(f, zo_number(g, index));
     ZO_REPAIR(f, "leave the call out");
 }
 
 static void residency(zo_reading *r, uint32_t index)
 {
-    const zt_field *const ptr = zt_param_by_role(r->call->func, ZT_R_PTR), *const size = zt_param_by_role(r->call->func, ZT_R_SIZE);
+    const zt_field *const ptr = zt_param_by_role(r->call->func, ZT_R_PTR), *const size = zt_param_by_role(r->call->func,
+                                                                                                          ZT_R_SIZE);
     zo_access access = {0};
     if (ptr == NULL || (r->g->calls[index].flags & ZO_FAILED) ||
-        !zo_locate(r->g, r->call->words[ptr->offset], size ? r->call->words[size->offset] : 1, &access) || access.mem == ZO_PAGEABLE)
+        !zo_locate(r->g, r->call->words[ptr->offset], size ? r->call->words[size->offset] : 1, &access) ||
+        access.mem == ZO_PAGEABLE)
         return;
     zo_facts *const facts = &zo_object_at(r->g, access.mem)->facts;
     if (r->call->func->kind == ZT_K_EVICT) {
@@ -107,7 +117,7 @@ void zo_memory_enter(zo_reading *r, uint32_t index)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------- start */
+/* ----------------------------------------------------------------------------------------------------------- start */
 
 /* A5: a command names memory that was taken from the device. */
 void zo_memory_start(zo_graph *g, uint32_t instance)
@@ -120,7 +130,8 @@ void zo_memory_start(zo_graph *g, uint32_t instance)
         if (mem == NULL || mem->facts.last_evict == 0 || mem->facts.last_evict - 1 > x->submit)
             continue;
         mem->facts.last_evict = 0;
-        if (mem->facts.evicted == 0 || a->hi <= mem->facts.evicted_lo || a->lo >= mem->facts.evicted_hi || (g->habits & ZO_H_SUBMIT_RESIDENT))
+        if (mem->facts.evicted == 0 || a->hi <= mem->facts.evicted_lo || a->lo >= mem->facts.evicted_hi ||
+            (g->habits & ZO_H_SUBMIT_RESIDENT))
             continue;
         zo_finding *const f = zo_found_call(g, "A5", x->submit, a->mem, ZO_WARNING);
         ZO_SAY(f, "submits #%llu, which uses memory that #%llu has evicted, and nothing has made it resident since",
@@ -134,7 +145,7 @@ void zo_memory_start(zo_graph *g, uint32_t instance)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------- leave */
+/* ----------------------------------------------------------------------------------------------------------- leave */
 
 /* A command on those bytes that was submitted before the call, and that what the host does later is needed for. */
 static uint32_t not_begun(const zo_graph *g, uint32_t mem, uint32_t before)
@@ -172,12 +183,14 @@ void zo_memory_leave(zo_reading *r, uint32_t index)
     const zo_call *const c = &g->calls[index];
     if (c->flags & ZO_FAILED)
         return;
-    if (c->func->kind == ZT_K_FREE && c->object != ZO_NONE && (zo_free_policy(r) & ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE)) {
+    if (c->func->kind == ZT_K_FREE && c->object != ZO_NONE &&
+        (zo_free_policy(r) & ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE)) {
         const uint32_t user = not_begun(g, c->object, index);
         if (user != ZO_NONE)
             not_honoured(g, index, c->object, user, "returns from a free that has to wait;");
     }
-    const zt_field *const out = c->func->kind == ZT_K_ALLOC && g->rules.n_deferred > 0 ? zt_param_by_role(c->func, ZT_R_ALLOC) : NULL;
+    const zt_field *const out =
+        c->func->kind == ZT_K_ALLOC && g->rules.n_deferred > 0 ? zt_param_by_role(c->func, ZT_R_ALLOC) : NULL;
     zt_call_memory left = {r->call, ZT_LEAVE, g->trace};
     const zt_memory memory = zt_memory_of(&left);
     const uint64_t *const address = out ? memory.at(memory.ctx, r->call->words[out->offset], 8) : NULL;
@@ -185,7 +198,9 @@ void zo_memory_leave(zo_reading *r, uint32_t index)
     for (size_t i = 0; fresh != NULL && i < g->rules.n_deferred; i++) {
         const uint32_t mem = g->rules.deferred[i];
         const zt_object *const old = zo_object_at(g, mem)->base;
-        const uint32_t user = old->value < fresh->value + fresh->size && fresh->value < old->value + old->size ? not_begun(g, mem, index) : ZO_NONE;
+        const uint32_t user = old->value < fresh->value + fresh->size && fresh->value < old->value + old->size
+                                  ? not_begun(g, mem, index)
+                                  : ZO_NONE;
         if (user != ZO_NONE)
             not_honoured(g, index, mem, user, "gives an address anew whose free was deferred;");
     }

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "l0_api.h"
 
-/* ------------------------------------------------------------------------------------------------------------- lists */
+/* ----------------------------------------------------------------------------------------------------------- lists */
 
 static void poisoned(zo_graph *g, uint32_t index, const zo_object *list)
 {
@@ -16,8 +16,8 @@ static void poisoned(zo_graph *g, uint32_t index, const zo_object *list)
             if (mem == NULL || mem->base == NULL || mem->base->destroyed == 0)
                 continue;
             zo_finding *const f = zo_found_call(g, "A2", index, g->accesses[c->accesses + k].mem, ZO_ERROR);
-            ZO_SAY(f, "submits #%llu, which uses mem#%u, freed by #%llu in between", zo_number(g, c->call), mem->base->generation,
-                   (unsigned long long)mem->base->destroyed);
+            ZO_SAY(f, "submits #%llu, which uses mem#%u, freed by #%llu in between", zo_number(g, c->call),
+                   mem->base->generation, (unsigned long long)mem->base->destroyed);
             zo_finding_call(f, mem->base->destroyed);
             zo_finding_call(f, zo_number(g, c->call));
             ZO_MISSING(f, "the free behind the last submit of the list");
@@ -34,8 +34,9 @@ static void of_failed_submit(zo_graph *g, uint32_t index, uint32_t object)
     if (o == NULL || o->facts.failed == 0)
         return;
     zo_finding *const f = zo_found_call(g, "G3", index, object, ZO_WARNING);
-    ZO_SAY(f, o->is_fence ? "uses the fence of a submit, #%llu, that failed: nothing will signal it"
-                          : "executes a list again that #%llu failed to execute, without a reset in between",
+    ZO_SAY(f,
+           o->is_fence ? "uses the fence of a submit, #%llu, that failed: nothing will signal it"
+                       : "executes a list again that #%llu failed to execute, without a reset in between",
            zo_number(g, o->facts.failed - 1));
     zo_finding_call(f, zo_number(g, o->facts.failed - 1));
     ZO_REPAIR(f, "heed the result of #%llu", zo_number(g, o->facts.failed - 1));
@@ -61,7 +62,8 @@ static void executed(zo_graph *g, uint32_t index, uint32_t list)
 
 static void lists_of(zo_reading *r, uint32_t index)
 {
-    const zt_field *const p = zt_param_by_role(r->call->func, ZT_R_LISTS), *const fence = zt_param_by_role(r->call->func, ZT_R_FENCE);
+    const zt_field *const p = zt_param_by_role(r->call->func, ZT_R_LISTS), *const fence = zt_param_by_role(
+                                                                               r->call->func, ZT_R_FENCE);
     const int64_t n = p ? zt_eval_param(&r->walk, &p->count) : 0;
     const uint64_t *const handles =
         n > 0 && n < 65536 ? r->memory.at(r->memory.ctx, r->call->words[p->offset], (uint64_t)n * 8) : NULL;
@@ -69,13 +71,14 @@ static void lists_of(zo_reading *r, uint32_t index)
         executed(r->g, index, zo_object_index(r->g, zt_object_of_handle(r->g->names, &zt_types[p->type], handles[i])));
     if (fence == NULL || !(r->g->calls[index].flags & ZO_FAILED))
         return;
-    zo_object *const o =
-        zo_object_at(r->g, zo_object_index(r->g, zt_object_of_handle(r->g->names, &zt_types[fence->type], r->call->words[fence->offset])));
+    zo_object *const o = zo_object_at(
+        r->g,
+        zo_object_index(r->g, zt_object_of_handle(r->g->names, &zt_types[fence->type], r->call->words[fence->offset])));
     if (o != NULL && !zo_is_fault(r->g->calls[index].result))
         o->facts.failed = index + 1;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- contexts */
+/* -------------------------------------------------------------------------------------------------------- contexts */
 
 static uint32_t context_of_call(zo_reading *r)
 {
@@ -129,13 +132,13 @@ static void context_gone(zo_graph *g, uint32_t index, uint32_t object)
     if (o->facts.members == 0 || first == ZO_NONE)
         return;
     zo_finding *const f = zo_found_call(g, "B5", index, object, ZO_WARNING);
-    ZO_SAY(f, "destroys the context while %u of its objects are alive, %s#%u first", o->facts.members, g->objects[first].base->kind,
-           g->objects[first].base->generation);
+    ZO_SAY(f, "destroys the context while %u of its objects are alive, %s#%u first", o->facts.members,
+           g->objects[first].base->kind, g->objects[first].base->generation);
     zo_finding_call(f, g->objects[first].base->created);
     ZO_REPAIR(f, "destroy and free them first");
 }
 
-/* ------------------------------------------------------------------------------------------------------------- enter */
+/* ----------------------------------------------------------------------------------------------------------- enter */
 
 static void states(zo_graph *g, uint32_t index)
 {
@@ -182,7 +185,7 @@ void zo_objects_enter(zo_reading *r, uint32_t index)
         context_gone(g, index, c->object);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- leave */
+/* ----------------------------------------------------------------------------------------------------------- leave */
 
 void zo_objects_leave(zo_reading *r, uint32_t index, uint32_t created)
 {
@@ -204,7 +207,10 @@ void zo_objects_leave(zo_reading *r, uint32_t index, uint32_t created)
     if (made == ZO_NONE)
         return;
     const uint32_t context = context_of_call(r);
-    belongs(g, made, context != ZO_NONE ? context : parent != NULL && parent->facts.context ? parent->facts.context - 1 : ZO_NONE);
+    belongs(g, made,
+            context != ZO_NONE                        ? context
+            : parent != NULL && parent->facts.context ? parent->facts.context - 1
+                                                      : ZO_NONE);
     if (created == ZO_NONE)
         return;
     zo_object *const o = zo_object_at(g, created);

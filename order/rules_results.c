@@ -3,25 +3,39 @@
 #include <string.h>
 
 #include "check.h"
+#include "l0_api.h"
 
-#define LOOK_BACK 4096u  /* executions before an unheeded wait that are looked at */
+#define LOOK_BACK  4096u /* executions before an unheeded wait that are looked at */
 #define LOOK_AHEAD 256u  /* and behind it */
-#define LOOK_FOR 64u     /* executions that one unheeded wait was for */
-#define STEPS_MAX (1u << 28)
+#define LOOK_FOR   64u   /* executions that one unheeded wait was for */
+#define STEPS_MAX  (1u << 28)
+
+bool zo_is_fault(int64_t result)
+{
+    return result == ZE_RESULT_ERROR_DEVICE_LOST || result == ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY ||
+           result == ZE_RESULT_ERROR_UNKNOWN;
+}
 
 /* G4: the one code stands for many reasons. */
 const char *zo_cause(int64_t result, int kind)
 {
     const bool submit = kind == ZT_K_EXECUTE || kind == ZT_K_APPEND;
     switch (result) {
-    case 0x7ffffffe:
-        return submit ? "ZE_RESULT_ERROR_UNKNOWN from a submit: the kernel refused it, mostly because the engine was stopped by an earlier fault" : "";
-    case 0x70000003:
-        return submit ? "ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY from a submit: the kernel refused it; memory need not be short" : "";
-    case 0x70000002:
-        return submit ? "ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY from a submit: the kernel refused it; memory need not be short" : "";
-    case 0x70000001:
-        return "ZE_RESULT_ERROR_DEVICE_LOST: the work of an earlier submit faulted or hung; the context has to be made anew";
+    case ZE_RESULT_ERROR_UNKNOWN:
+        return submit ? "ZE_RESULT_ERROR_UNKNOWN from a submit: the kernel refused it, mostly because the engine was "
+                        "stopped by an earlier fault"
+                      : "";
+    case ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY:
+        return submit ? "ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY from a submit: the kernel refused it; memory need not be "
+                        "short"
+                      : "";
+    case ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY:
+        return submit
+                   ? "ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY from a submit: the kernel refused it; memory need not be short"
+                   : "";
+    case ZE_RESULT_ERROR_DEVICE_LOST:
+        return "ZE_RESULT_ERROR_DEVICE_LOST: the work of an earlier submit faulted or hung; the context has to be made "
+               "anew";
     default:
         return "";
     }
@@ -59,7 +73,8 @@ static bool found_already(zo_graph *g, uint32_t index)
             continue;
         const uint32_t later = c->b & ZO_CALL_BIT ? c->b & ~ZO_CALL_BIT : g->instances[c->b].submit;
         const zo_instance *const x = &g->instances[c->a];
-        if (c->possible || x->submit >= index || later <= index || g->calls[later].chain != wait->chain || !covers(g, wait, o, x))
+        if (c->possible || x->submit >= index || later <= index || g->calls[later].chain != wait->chain ||
+            !covers(g, wait, o, x))
             continue;
         unheeded(g, index, later, c->a);
         return true;
@@ -73,7 +88,8 @@ static bool meet(const zo_graph *g, const zo_instance *x, const zo_instance *y)
     for (uint32_t i = 0; i < a->n_accesses; i++)
         for (uint32_t k = 0; k < b->n_accesses; k++) {
             const zo_access *const p = &g->accesses[a->accesses + i], *const q = &g->accesses[b->accesses + k];
-            if (p->mem == q->mem && p->lo < q->hi && q->lo < p->hi && (p->write || q->write) && !p->coarse && !q->coarse)
+            if (p->mem == q->mem && p->lo < q->hi && q->lo < p->hi && (p->write || q->write) && !p->coarse &&
+                !q->coarse)
                 return true;
         }
     return false;
@@ -93,7 +109,8 @@ static uint32_t first_behind(const zo_graph *g, uint32_t call)
     return (uint32_t)low;
 }
 
-/* The program fixes the wrong order itself: what came later has ended before what the wait was for can begin, so nothing races. */
+/* The program fixes the wrong order itself: what came later has ended before what the wait was for can begin, so
+ * nothing races. */
 static void wrong_way_round(zo_graph *g, uint32_t index)
 {
     const zo_call *const wait = &g->calls[index];
@@ -122,7 +139,8 @@ static bool is_asked_again(const zo_graph *g, uint32_t index)
     const zo_call *const c = &g->calls[index];
     const zo_chain *const thread = &g->chains[c->chain];
     const zo_call *const next = c->position < thread->n ? &g->calls[thread->nodes[c->position]] : NULL;
-    return next != NULL && next->object == c->object && (next->func->kind == ZT_K_SYNC || next->func->kind == ZT_K_QUERY);
+    return next != NULL && next->object == c->object &&
+           (next->func->kind == ZT_K_SYNC || next->func->kind == ZT_K_QUERY);
 }
 
 void zo_results_find(zo_graph *g)

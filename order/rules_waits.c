@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "l0_api.h"
 
 static bool is_wait(const zo_call *c)
 {
@@ -82,7 +83,7 @@ void zo_waits_start(zo_graph *g, uint32_t instance)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------- leave */
+/* ----------------------------------------------------------------------------------------------------------- leave */
 
 /* D1b: the event was signalled twice, and the wait may have come back at the first. */
 static void second_signal(zo_graph *g, uint32_t index)
@@ -99,7 +100,8 @@ static void second_signal(zo_graph *g, uint32_t index)
                 second = chain->nodes[i];
         }
     }
-    if (second == ZO_NONE || (second & ZO_CALL_BIT) || second == e->signaller || zo_before(g, second, index | ZO_CALL_BIT))
+    if (second == ZO_NONE || (second & ZO_CALL_BIT) || second == e->signaller ||
+        zo_before(g, second, index | ZO_CALL_BIT))
         return;
     zo_finding *const f = zo_found_call(g, "D1b", index, g->calls[index].object, ZO_WARNING);
     if (f == NULL)
@@ -121,13 +123,13 @@ void zo_waits_leave(zo_graph *g, uint32_t index)
         g->rules.fault = index + 1;
     if ((!is_wait(c) && c->func->kind != ZT_K_QUERY) || o == NULL)
         return;
-    if (c->result == 1)
+    if (c->result == ZE_RESULT_NOT_READY)
         ZO_PUSH(g, g->unmet, g->n_unmet, g->room_unmet, index);
     else if (c->result == 0 && o->is_event)
         second_signal(g, index);
 }
 
-/* ------------------------------------------------------------------------------------------------------- without hope */
+/* ----------------------------------------------------------------------------------------------------- without hope */
 
 /* Why the event was never signalled. @return false if it was. */
 static bool hopeless(zo_graph *g, uint32_t event, zo_finding *f)
@@ -147,13 +149,14 @@ static bool hopeless(zo_graph *g, uint32_t event, zo_finding *f)
     const char *const name = e->base->kind;
     if (submitted != NULL) {
         ZO_SAY(f, "waits for %s#%u, whose signal by #%llu %s", name, e->base->generation, zo_number(g, submitted->call),
-               e->last_reset != ZO_NONE ? "was reset or never came" : "never came: what it waits for itself never happens");
+               e->last_reset != ZO_NONE ? "was reset or never came"
+                                        : "never came: what it waits for itself never happens");
         zo_finding_call(f, zo_number(g, submitted->call));
         ZO_MISSING(f, "what lets #%llu run", zo_number(g, submitted->call));
     } else if (in_list != NULL) {
         const zo_object *const l = zo_object_at(g, in_list->list);
-        ZO_SAY(f, "waits for %s#%u, whose only signal is #%llu in list#%u, which is never executed", name, e->base->generation,
-               zo_number(g, in_list->call), l->base->generation);
+        ZO_SAY(f, "waits for %s#%u, whose only signal is #%llu in list#%u, which is never executed", name,
+               e->base->generation, zo_number(g, in_list->call), l->base->generation);
         zo_finding_call(f, zo_number(g, in_list->call));
         ZO_MISSING(f, "the execution of list#%u", l->base->generation);
         ZO_REPAIR(f, "close and execute list#%u before this wait", l->base->generation);
@@ -197,7 +200,7 @@ static bool after_fault(zo_graph *g, uint32_t index)
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ circles */
+/* ---------------------------------------------------------------------------------------------------------- circles */
 
 typedef struct circling {
     zo_graph *g;
@@ -237,8 +240,10 @@ static void circle(const circling *c, uint32_t start)
         zo_finding_node(g, f, awaited(c, at));
         at = c->next[at];
     } while (at != start);
-    const unsigned long long first = (unsigned long long)f->points[0].call, second = (unsigned long long)f->points[1].call;
-    ZO_SAY(f, "a circle: it waits for the signal of #%llu, which cannot come before #%llu itself has ended", second, first);
+    const unsigned long long first = (unsigned long long)f->points[0].call,
+                             second = (unsigned long long)f->points[1].call;
+    ZO_SAY(f, "a circle: it waits for the signal of #%llu, which cannot come before #%llu itself has ended", second,
+           first);
     ZO_MISSING(f, "a signal that does not wait for #%llu", first);
     ZO_REPAIR(f, "on one of the carriers, signal before the wait");
     zo_finding_object(g, f, g->commands[g->instances[awaited(c, start)].command].signal);
@@ -277,7 +282,8 @@ static void circles(zo_graph *g)
         any |= head(g, k) != ZO_NONE;
     if (!any)
         return;
-    const circling c = {g, malloc((g->n_objects + 1) * sizeof(uint32_t)), malloc(g->n_chains * sizeof(uint32_t)), calloc(g->n_chains, 1)};
+    const circling c = {g, malloc((g->n_objects + 1) * sizeof(uint32_t)), malloc(g->n_chains * sizeof(uint32_t)),
+                        calloc(g->n_chains, 1)};
     if (c.signals != NULL && c.next != NULL && c.seen != NULL) {
         memset(c.signals, 0xff, (g->n_objects + 1) * sizeof(uint32_t));
         find_circles(&c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Right programs, each of which depends on one kind of order alone; MODE names it, and without one they are listed. Right on every
- * schedule: a checker that left that kind out would accuse them.
+ * Right programs, each of which depends on one kind of order alone; MODE names it, and without one they are listed.
+ * Right on every schedule: a checker that left that kind out would accuse them.
  */
 #include "common.h"
 
@@ -82,7 +82,8 @@ static void host_signal(void)
 
 static void synchronous(void)
 {
-    const ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .mode = ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS};
+    const ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC,
+                                          .mode = ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS};
     void *const memory = device_new(&a, SIZE);
     MUST(zeCommandQueueCreate(a.context, a.device, &desc, &writer));
     write_to(memory, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One mistake each, for a checker to name: MODE says which, and without one they are listed. `fixed` as a second argument does the
- * same right. Whether anything shows depends on the driver; nothing of it is looked at.
+ * One mistake each, for a checker to name: MODE says which, and without one they are listed. `fixed` as a second
+ * argument does the same right. Whether anything shows depends on the driver; nothing of it is looked at.
  */
 #include "common.h"
 
@@ -117,7 +117,8 @@ static void context_in_flight(void)
 static void wrong_stype(void)
 {
     ze_event_pool_handle_t pool;
-    const ze_event_pool_desc_t desc = {.stype = fixed ? ZE_STRUCTURE_TYPE_EVENT_POOL_DESC : ZE_STRUCTURE_TYPE_EVENT_DESC, .count = 1};
+    const ze_event_pool_desc_t desc = {
+        .stype = fixed ? ZE_STRUCTURE_TYPE_EVENT_POOL_DESC : ZE_STRUCTURE_TYPE_EVENT_DESC, .count = 1};
     zeEventPoolCreate(a.context, &desc, 1, &a.device, &pool);
 }
 
@@ -260,7 +261,8 @@ static void wait_after_fault(void)
 
 static void failed_create(void)
 {
-    const ze_command_list_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, .commandQueueGroupOrdinal = fixed ? 0 : 77};
+    const ze_command_list_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC,
+                                         .commandQueueGroupOrdinal = fixed ? 0 : 77};
     ze_command_list_handle_t list = NULL;
     zeCommandListCreate(a.context, a.device, &desc, &list);
     zeCommandListClose(list);
@@ -306,7 +308,7 @@ static void list_of_two_threads(void)
 
 static void two_ways_to_drivers(void)
 {
-    typedef ze_result_t (*init_drivers)(uint32_t *count, ze_driver_handle_t *drivers, void *desc);
+    typedef ze_result_t (*init_drivers)(uint32_t * count, ze_driver_handle_t * drivers, void *desc);
     struct {
         uint32_t stype;
         const void *next;
