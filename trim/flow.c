@@ -148,6 +148,9 @@ static void told(zm_needs *n, uint32_t call, uint32_t submit, bool all_of_it)
         return;
     if (all_of_it)
         x->flags |= ZM_C_COVERED;
+    if (x->told_by == call) /* lists may wait for parts of each other */
+        return;
+    x->told_by = call;
     zm_edge_add(n, x->node, n->calls.at[call].node, ZM_E_SYNC);
     zm_edge_add(n, n->calls.at[call].node, x->node, ZM_E_WORK);
     ZM_PUSH(n, n->stack, submit);
@@ -160,7 +163,7 @@ static void told_of_those_before(zm_needs *n, uint32_t call)
         const uint32_t via = n->stack.at[--n->stack.n];
         for (uint32_t b = n->calls.at[via].before; b != ZM_NONE; b = n->before.at[b].next) {
             const uint32_t submit = n->before.at[b].call;
-            if (n->calls.at[submit].carrier == ZM_NONE || (n->calls.at[submit].flags & ZM_C_COVERED))
+            if (n->calls.at[submit].carrier == ZM_NONE || (n->calls.at[submit].flags & ZM_C_COVERED) || n->calls.at[submit].told_by == call)
                 continue;
             zm_edge_add(n, n->calls.at[submit].node, n->calls.at[via].node, ZM_E_SYNC);
             told(n, call, submit, n->calls.at[submit].n_commands < 2);

@@ -98,6 +98,7 @@ typedef struct zm_call {
     uint32_t n_commands;
     uint32_t last_signal;          /* submit: the event of its last command, ZM_NONE */
     uint32_t barrier_signal;       /* the event of its last barrier */
+    uint32_t told_by;              /* the newest wait that told of it, or of a part of it */
     uint8_t flags, kind;
 } zm_call;
 
