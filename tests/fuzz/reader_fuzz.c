@@ -18,7 +18,7 @@ static void set_up(void)
     if (mkdtemp(folder) == NULL)
         exit(2);
     snprintf(path, sizeof(path), "%s/t", folder);
-    if (!make_trace(path, 400, 100))
+    if (!make_trace_with_backtraces(path, 400, 100))
         exit(2);
     whole = read_file(path);
 }
@@ -27,11 +27,12 @@ static void set_up(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const unsigned kinds[] = {ZT_CHUNK_CALLS, ZT_CHUNK_CALLS, ZT_CHUNK_API, ZT_CHUNK_BLOB, ZT_CHUNK_SESSION, ZT_CHUNK_ENDING};
+    static const unsigned kinds[] = {ZT_CHUNK_CALLS, ZT_CHUNK_CALLS, ZT_CHUNK_API, ZT_CHUNK_BLOB, ZT_CHUNK_SESSION, ZT_CHUNK_ENDING,
+                                     ZT_CHUNK_FRAMES};
     set_up();
     if (size < 1)
         return 0;
-    const size_t at = find_chunk(&whole, kinds[data[0] % 6], 0);
+    const size_t at = find_chunk(&whole, kinds[data[0] % 7], 0);
     zt_chunk_header h;
     memcpy(&h, whole.at + at, sizeof(h));
     bytes file = with_contents(&whole, at, data + 1, size - 1, h.calls, h.late);
@@ -91,10 +92,11 @@ int main(int argc, char **argv)
     const double seconds = argc == 3 && strcmp(argv[1], "--seconds") == 0 ? atof(argv[2]) : 2;
     const time_t start = time(NULL);
     unsigned long rounds = 0;
-    static const unsigned kinds[] = {ZT_CHUNK_CALLS, ZT_CHUNK_CALLS, ZT_CHUNK_API, ZT_CHUNK_BLOB, ZT_CHUNK_SESSION, ZT_CHUNK_ENDING};
+    static const unsigned kinds[] = {ZT_CHUNK_CALLS, ZT_CHUNK_CALLS, ZT_CHUNK_API, ZT_CHUNK_BLOB, ZT_CHUNK_SESSION, ZT_CHUNK_ENDING,
+                                     ZT_CHUNK_FRAMES};
     set_up();
     for (seed = 0x5eed; difftime(time(NULL), start) < seconds + 0.5; rounds++) {
-        const unsigned which = (unsigned)(rounds % 6);
+        const unsigned which = (unsigned)(rounds % 7);
         bytes raw = chunk_contents(&whole, find_chunk(&whole, kinds[which], 0));
         const size_t room = raw.n + 256;
         uint8_t *const data = malloc(room + 1);

@@ -16,7 +16,7 @@ static uint64_t next(uint64_t *seed)
     return *seed;
 }
 
-bool make_trace(const char *path, unsigned calls, unsigned per_chunk)
+static bool make(const char *path, unsigned calls, unsigned per_chunk, bool backtraces)
 {
     static const char *const names[] = {"zeCommandListAppendMemoryCopy", "zeMemAllocDevice", "zeEventQueryStatus", "zeDeviceGetProperties",
                                         "zeCommandListCreate", "zeMemFree"};
@@ -26,7 +26,9 @@ bool make_trace(const char *path, unsigned calls, unsigned per_chunk)
     zt_error error;
     zt_writer *w;
     uint64_t seed = 0x1234567, time = 1000, pending[16];
-    unsigned n_pending = 0;
+    uint64_t backtrace[4], places[64];
+    const char *names_of[64];
+    unsigned n_pending = 0, n_places = 0;
     for (size_t i = 0; i < sizeof(big); i++)
         big[i] = (uint8_t)(i * i >> 7);
     if (zt_writer_open(&w, path, &session, &options, &error) != ZT_OK)
@@ -51,6 +53,10 @@ bool make_trace(const char *path, unsigned calls, unsigned per_chunk)
             call.out = &out, call.n_out = 1;
         if (next(&seed) % 20 == 0)
             call.contents = &content, call.n_contents = 1;
+        for (unsigned i = 0; backtraces && i < 4; i++)
+            backtrace[i] = 0x400000 + next(&seed) % 16 * 64;
+        if (backtraces && next(&seed) % 5 == 0)
+            call.backtrace = backtrace, call.n_backtrace = 1 + (uint32_t)(next(&seed) % 4);
         if (next(&seed) % 90 == 0)
             in.data = big, in.len = sizeof(big) - next(&seed) % 3, call.in = &in, call.n_in = 1;
         if (next(&seed) % 50 == 0 && n_pending < 16) {
@@ -64,9 +70,25 @@ bool make_trace(const char *path, unsigned calls, unsigned per_chunk)
         if (zt_writer_call(w, &call) != ZT_OK)
             break;
     }
+    for (; backtraces && n_places < 16; n_places++) {
+        places[n_places] = 0x400000 + n_places * 64;
+        names_of[n_places] = n_places % 5 ? "work spinner.c:12" : "";
+    }
+    if (backtraces)
+        zt_writer_frames(w, places, names_of, n_places);
     zt_writer_lost(w, 1, time, 3, 100);
     const zt_ending ending = {.complete = 1, .exited = 1, .status = 3, .calls = calls};
     return zt_writer_close(w, &ending, &error) == ZT_OK;
+}
+
+bool make_trace(const char *path, unsigned calls, unsigned per_chunk)
+{
+    return make(path, calls, per_chunk, false);
+}
+
+bool make_trace_with_backtraces(const char *path, unsigned calls, unsigned per_chunk)
+{
+    return make(path, calls, per_chunk, true);
 }
 
 bytes read_file(const char *path)
@@ -197,6 +219,8 @@ int read_everything(const char *path, void (*see)(void *ctx, uint64_t number, ui
         const zt_memory memory = zt_memory_of(&in);
         const zt_walk walk = {.func = call->func, .words = call->words, .memory = &memory, .visit = count_node, .ctx = &nodes};
         zt_walk_call(&walk);
+        for (uint32_t i = 0; i < call->n_backtrace; i++)
+            zt_trace_frame(trace, call->backtrace[i]);
     }
     zt_trace_seek(trace, 1);
     zt_events *events = NULL;

@@ -13,6 +13,7 @@ typedef struct bytes {
 
 /* A trace of `calls` calls with everything the format has: pieces, blobs, contents, late LEAVEs, losses, two threads. */
 bool make_trace(const char *path, unsigned calls, unsigned per_chunk);
+bool make_trace_with_backtraces(const char *path, unsigned calls, unsigned per_chunk);
 bytes read_file(const char *path);
 bool write_file(const char *path, const void *data, size_t n);
 /* Finds the n-th chunk of a kind. @return its header's offset, or 0. */
