@@ -14,6 +14,7 @@
 
 #define PAGE 4096u
 #define BATCH 256u
+#define VISIBLE_STEPS (1u << 24) /* of comparing what was written with what is in flight; what is left then is not read */
 #define REREAD_MAX (1u << 20) /* bytes in flight that one call looks at again */
 #define CACHE_SLOTS (1u << 20)
 
@@ -440,40 +441,67 @@ static void emit_readback(zc_thread *t, const range *r, uint64_t *budget)
     }
 }
 
+static bool writes(const zc_operand *o)
+{
+    return (o->access & ZT_OUT) && o->len > 0;
+}
+
+/* Ranges that the covered commands have written, each once if its writers stand close together. Wants the lock. */
+static size_t collect(const covered *c, range *ranges, size_t room)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < zc_n_flights && n < room; i++) {
+        const zc_operand *const o = &zc_flights[i].operand;
+        if (!writes(o) || !is_covered(&zc_flights[i], (void *)(uintptr_t)c))
+            continue;
+        bool known = false;
+        for (size_t k = n > BATCH ? n - BATCH : 0; k < n; k++)
+            known |= ranges[k].addr == o->addr && ranges[k].len == o->len;
+        const zc_alloc *const a = o->alloc ? zc_alloc_find(o->addr) : NULL;
+        if (!known && (o->alloc == 0 || (a != NULL && a->id == o->alloc)))
+            ranges[n++] = (range){o->addr, o->len, o->alloc, false};
+    }
+    return n;
+}
+
+/* What is still in flight may be writing there now: that cannot be compared with a replay. Wants the lock. */
+static void leave_out_written(range *ranges, size_t n)
+{
+    uint64_t steps = VISIBLE_STEPS;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < zc_n_flights && ranges[i].len > 0; k++) {
+            const zc_operand *const o = &zc_flights[k].operand;
+            if (steps == 0 || (writes(o) && o->addr < ranges[i].addr + ranges[i].len && ranges[i].addr < o->addr + o->len))
+                ranges[i].len = 0;
+            else
+                steps--;
+        }
+    }
+}
+
 static void make_visible(zc_call *call, uint64_t object, const char *kind)
 {
     zc_thread *const t = call->thread;
-    range ranges[BATCH];
-    unsigned n = 0;
+    range few[BATCH], *ranges = few;
+    size_t room = 0;
     uint64_t budget = ZC_INLINE_MAX;
     covered c = {.object = object, .kind = kind};
     zc_state_lock();
     if (strcmp(kind, "event") == 0)
         find_event(&c);
-    for (size_t i = 0; i < zc_n_flights && n < BATCH; i++) {
-        const zc_flight *const f = &zc_flights[i];
-        if ((f->operand.access & ZT_OUT) && f->operand.len > 0 && is_covered(f, &c)) {
-            bool known = false; /* the last of several writers of one range decides; it is read once */
-            for (unsigned k = 0; k < n; k++)
-                known |= ranges[k].addr == f->operand.addr && ranges[k].len == f->operand.len;
-            const zc_alloc *const a = f->operand.alloc ? zc_alloc_find(f->operand.addr) : NULL;
-            if (!known && (f->operand.alloc == 0 || (a != NULL && a->id == f->operand.alloc)))
-                ranges[n++] = (range){f->operand.addr, f->operand.len, f->operand.alloc, false};
-        }
-    }
+    for (size_t i = 0; i < zc_n_flights; i++)
+        room += writes(&zc_flights[i].operand) && is_covered(&zc_flights[i], &c);
+    if (room > BATCH && (ranges = zc_map(room * sizeof(*ranges))) == NULL)
+        ranges = few;
+    const size_t n = collect(&c, ranges, ranges == few ? BATCH : room);
     zc_flight_drop(is_covered, &c);
-    /* what is still in flight may be writing there now: that cannot be compared with a replay */
-    for (unsigned i = 0; i < n; i++) {
-        for (size_t k = 0; k < zc_n_flights; k++) {
-            const zc_operand *const o = &zc_flights[k].operand;
-            if ((o->access & ZT_OUT) && o->addr < ranges[i].addr + ranges[i].len && ranges[i].addr < o->addr + o->len)
-                ranges[i].len = 0;
-        }
-    }
+    leave_out_written(ranges, n);
     zc_state_unlock();
-    for (unsigned i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++)
         if (ranges[i].len > 0)
             emit_readback(t, &ranges[i], &budget);
+    if (ranges != few)
+        zc_unmap(ranges, room * sizeof(*ranges));
 }
 
 static bool of_submit(const zc_flight *f, void *ctx)

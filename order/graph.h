@@ -106,6 +106,7 @@ typedef struct zo_write {
     uint32_t content; /* of the call, from 1 */
     bool moves;       /* perhaps while a command that reads them was in flight */
     uint64_t from, size; /* in the content; size 0: none of it is the host's */
+    uint64_t learn;      /* place + 1 of its bytes in what zo_learn finds out; 0: they are the host's */
 } zo_write;
 
 typedef struct zo_use { /* a node that signals, waits for, or carries an object */
@@ -152,7 +153,9 @@ struct zo_graph {
     zo_chain *chains; size_t n_chains, room_chains;
     zo_access *accesses; size_t n_accesses, room_accesses;
     zo_write *writes; size_t n_writes, room_writes;
-    uint32_t *unread; size_t n_unread, room_unread;
+    zo_write *unread; size_t n_unread, room_unread;
+    uint64_t n_learn; /* bytes that the host or a command may have written */
+    uint8_t *learned; /* shared with replays: 1 for those that the host has written; NULL */
     struct zo_sightings *sightings; /* host_writes.c */
     uint32_t *waits; size_t n_waits, room_waits;
     uint32_t *captured; size_t n_captured, room_captured;

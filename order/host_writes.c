@@ -1,108 +1,173 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Contents that a call was recorded with: bytes that the host wrote, and bytes that a command may have written. A forced order
- * must not write the latter itself; the former may have come under a command that reads them.
+ * Contents that a call was recorded with: bytes that the host wrote, and bytes that a command wrote. A forced order must write the
+ * former, and not the latter, which its own commands write. Bytes are the host's if they have changed since the last look at them, or
+ * were never looked at, and no command can have written them since. Where one may have, a replay finds out: see zo_learn.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "read.h"
 
-/* ---------------------------------------------------------------------------------------------------- what was seen before */
+/* ------------------------------------------------------------------------------------------------------------- spans */
+
+typedef struct span {
+    uint64_t lo, hi;
+} span;
+
+typedef struct spans {
+    span *at;
+    size_t n, room;
+} spans;
+
+static void add(zo_graph *g, spans *s, uint64_t lo, uint64_t hi)
+{
+    const span new = {lo, hi};
+    if (lo < hi)
+        ZO_PUSH(g, s->at, s->n, s->room, new);
+}
+
+static void cut(zo_graph *g, spans *s, uint64_t lo, uint64_t hi)
+{
+    for (size_t i = 0; i < s->n;) {
+        const span old = s->at[i];
+        if (old.hi <= lo || hi <= old.lo) {
+            i++;
+            continue;
+        }
+        s->at[i] = s->at[--s->n];
+        add(g, s, old.lo, old.lo > lo ? old.lo : lo);
+        add(g, s, old.hi < hi ? old.hi : hi, old.hi);
+        i = 0;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------ what was seen */
 
 #define PAGE      4096u
-#define PAGES_MAX 16384u /* kept; what does not fit is compared by its hash */
+#define PAGES_MAX 16384u /* kept; of what does not fit all is new */
+#define LEARN_MAX (1ull << 32)
+#define GAP       64u    /* equal bytes between two changes that are taken for one */
+
+typedef struct look {
+    uint32_t lo, hi; /* in the page */
+    uint32_t call;
+    bool at_return;  /* else before it was made */
+    bool known;      /* the bytes are */
+} look;
 
 typedef struct page {
-    uint64_t number; /* address / PAGE */
-    uint8_t bytes[PAGE], seen[PAGE];
+    uint64_t number;
+    uint32_t mem;
+    look *looks;
+    size_t n, room;
+    uint8_t bytes[PAGE];
 } page;
 
 struct zo_sightings {
     page **at;
     size_t n, room; /* a power of two */
+    spans changed, left, moved, either; /* of the content that is looked at; either: the host's or a command's */
 };
 
-static page **find(const struct zo_sightings *s, uint64_t number)
+static page **find(const struct zo_sightings *s, uint32_t mem, uint64_t number)
 {
-    size_t i = (size_t)(number * 0x9e3779b97f4a7c15u >> 20) & (s->room - 1);
-    while (s->at[i] != NULL && s->at[i]->number != number)
+    size_t i = (size_t)((number + ((uint64_t)mem << 40)) * 0x9e3779b97f4a7c15u >> 20) & (s->room - 1);
+    while (s->at[i] != NULL && (s->at[i]->number != number || s->at[i]->mem != mem))
         i = (i + 1) & (s->room - 1);
     return &s->at[i];
 }
 
 static bool grow(struct zo_sightings *s)
 {
-    struct zo_sightings more = {.room = s->room ? s->room * 2 : 1024, .n = s->n};
+    struct zo_sightings more = *s;
+    more.room = s->room ? s->room * 2 : 1024;
     more.at = calloc(more.room, sizeof(*more.at));
     if (more.at == NULL)
         return false;
     for (size_t i = 0; i < s->room; i++)
         if (s->at[i] != NULL)
-            *find(&more, s->at[i]->number) = s->at[i];
+            *find(&more, s->at[i]->mem, s->at[i]->number) = s->at[i];
     free(s->at);
     *s = more;
     return true;
 }
 
-static page *page_of(zo_graph *g, uint64_t address, bool make)
+static page *page_of(struct zo_sightings *s, uint32_t mem, uint64_t at, bool make)
 {
-    struct zo_sightings *const s = g->sightings ? g->sightings : (g->sightings = calloc(1, sizeof(*s)));
-    if (s == NULL || (s->n * 2 >= s->room && !grow(s)))
+    if (s->n * 2 >= s->room && !grow(s))
         return NULL;
-    page **const at = find(s, address / PAGE);
-    if (*at == NULL && make && s->n < PAGES_MAX && (*at = calloc(1, sizeof(**at))) != NULL) {
-        (*at)->number = address / PAGE;
+    page **const p = find(s, mem, at / PAGE);
+    if (*p == NULL && make && s->n < PAGES_MAX && (*p = calloc(1, sizeof(**p))) != NULL) {
+        (*p)->number = at / PAGE;
+        (*p)->mem = mem;
         s->n++;
     }
-    return *at;
+    return *p;
+}
+
+static struct zo_sightings *sightings_of(zo_graph *g)
+{
+    if (g->sightings == NULL && (g->sightings = calloc(1, sizeof(*g->sightings))) == NULL)
+        g->out_of_memory = true;
+    return g->sightings;
 }
 
 void zo_sightings_free(zo_graph *g)
 {
     struct zo_sightings *const s = g->sightings;
-    for (size_t i = 0; s != NULL && i < s->room; i++)
+    for (size_t i = 0; s != NULL && i < s->room; i++) {
+        if (s->at[i] != NULL)
+            free(s->at[i]->looks);
         free(s->at[i]);
-    if (s != NULL)
+    }
+    if (s != NULL) {
         free(s->at);
+        free(s->changed.at);
+        free(s->left.at);
+        free(s->moved.at);
+        free(s->either.at);
+    }
     free(s);
     g->sightings = NULL;
 }
 
-/* bytes NULL: forgotten. */
-static void remember(zo_graph *g, uint64_t address, const uint8_t *bytes, uint64_t len)
+static void forget(zo_graph *g, page *p, uint32_t lo, uint32_t hi)
 {
-    for (uint64_t done = 0; done < len;) {
-        const uint64_t in = (address + done) % PAGE, n = PAGE - in < len - done ? PAGE - in : len - done;
-        page *const p = page_of(g, address + done, bytes != NULL);
-        if (p != NULL) {
-            if (bytes != NULL)
-                memcpy(p->bytes + in, bytes + done, n);
-            memset(p->seen + in, bytes != NULL, n);
+    for (size_t i = 0; i < p->n;) {
+        const look old = p->looks[i];
+        if (old.hi <= lo || hi <= old.lo) {
+            i++;
+            continue;
         }
-        done += n;
+        p->looks[i] = p->looks[--p->n];
+        look part = old;
+        part.hi = lo;
+        if (part.lo < part.hi)
+            ZO_PUSH(g, p->looks, p->n, p->room, part);
+        part = old;
+        part.lo = hi;
+        if (part.lo < part.hi)
+            ZO_PUSH(g, p->looks, p->n, p->room, part);
+        i = 0;
     }
 }
 
-/* Whether a byte differs from the last look at it. What was not looked at differs in nothing. */
-static bool differs(zo_graph *g, uint64_t address, uint8_t byte)
+/* bytes NULL: only that they were looked at. */
+static void remember(zo_graph *g, const zo_access *all, const uint8_t *bytes, uint32_t call, bool at_return)
 {
-    const page *const p = page_of(g, address, false);
-    return p != NULL && p->seen[address % PAGE] && p->bytes[address % PAGE] != byte;
-}
-
-static bool any_differs(zo_graph *g, uint64_t address, const uint8_t *bytes, uint64_t len)
-{
-    for (uint64_t done = 0; done < len;) {
-        const uint64_t in = (address + done) % PAGE, n = PAGE - in < len - done ? PAGE - in : len - done;
-        const page *const p = page_of(g, address + done, false);
-        if (p != NULL && memcmp(p->bytes + in, bytes + done, n) != 0)
-            for (uint64_t i = 0; i < n; i++)
-                if (p->seen[in + i] && p->bytes[in + i] != bytes[done + i])
-                    return true;
-        done += n;
+    for (uint64_t at = all->lo; at < all->hi;) {
+        const uint32_t in = at % PAGE, n = PAGE - in < all->hi - at ? PAGE - in : (uint32_t)(all->hi - at);
+        page *const p = page_of(g->sightings, all->mem, at, true);
+        if (p != NULL) {
+            const look new = {in, in + n, call, at_return, bytes != NULL};
+            forget(g, p, in, in + n);
+            ZO_PUSH(g, p->looks, p->n, p->room, new);
+            if (bytes != NULL)
+                memcpy(p->bytes + in, bytes + (at - all->lo), n);
+        }
+        at += n;
     }
-    return false;
 }
 
 static const uint8_t *bytes_of(zo_graph *g, const zt_content *content)
@@ -114,106 +179,144 @@ static const uint8_t *bytes_of(zo_graph *g, const zt_content *content)
     return content->data != NULL || have >= content->len ? bytes : NULL;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- bytes */
+/* ----------------------------------------------------------------------------------------------------- what is the host's */
 
-typedef struct span {
-    uint64_t lo, hi;
-} span;
-
-typedef struct spans {
-    span *at;
-    size_t n, room;
-} spans;
-
-static void cut(zo_graph *g, spans *s, uint64_t lo, uint64_t hi)
-{
-    for (size_t i = 0; i < s->n;) {
-        const span old = s->at[i];
-        if (old.hi <= lo || hi <= old.lo) {
-            i++;
-            continue;
-        }
-        const span left = {old.lo, lo}, right = {hi, old.hi};
-        s->at[i] = s->at[--s->n];
-        if (left.lo < left.hi)
-            ZO_PUSH(g, s->at, s->n, s->room, left);
-        if (right.lo < right.hi)
-            ZO_PUSH(g, s->at, s->n, s->room, right);
-        i = 0;
-    }
-}
-
-/* Commands that had not ended at a call, less one of them. */
-typedef struct writers {
-    uint32_t call, but;
-    spans *left; /* what they don't write */
-} writers;
+typedef struct since { /* a look; NULL: none was there */
+    const look *look;
+    spans *left; /* bytes that no command can have written since */
+} since;
 
 static bool see_writer(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
 {
-    const writers *const w = ctx;
-    const bool has_run = g->instances[x].order != 0; /* what had not in the earliest order can't have begun in any */
-    if (access->write && x != w->but && has_run && !zo_before(g, x, w->call | ZO_CALL_BIT))
-        cut(g, w->left, access->lo, access->hi);
-    return w->left->n == 0;
+    const since *const s = ctx;
+    /* what has not run in the earliest order can't have begun in any */
+    if (!access->write || g->instances[x].order == 0)
+        return false;
+    if (s->look == NULL || !(s->look->at_return ? zo_ended_by_return(g, x, s->look->call) : zo_before(g, x, s->look->call | ZO_CALL_BIT)))
+        cut(g, s->left, access->lo, access->hi);
+    return s->left->n == 0;
 }
 
-/* The bytes of `all` that no command writes which had not ended at the call. */
-static void leave_host_bytes(zo_graph *g, const zo_access *all, uint32_t call, uint32_t but, spans *left)
+/* Of a stretch, what differs from the look, in runs. */
+static void add_changes(zo_graph *g, const page *p, span s, const uint8_t *bytes, uint64_t base)
 {
-    const span whole = {all->lo, all->hi};
+    spans *const changed = &g->sightings->changed;
+    uint64_t first = s.hi, last = s.hi;
+    for (uint64_t at = s.lo; at < s.hi; at++) {
+        if (p->bytes[at % PAGE] == bytes[at - base])
+            continue;
+        if (first != s.hi && at - last > GAP) {
+            add(g, changed, first, last + 1);
+            first = s.hi;
+        }
+        if (first == s.hi)
+            first = at;
+        last = at;
+    }
+    if (first != s.hi)
+        add(g, changed, first, last + 1);
+}
+
+/* What of [lo, hi) is not left is either's. */
+static void rest(zo_graph *g, uint64_t lo, uint64_t hi)
+{
+    spans part = {0};
+    add(g, &part, lo, hi);
+    for (size_t i = 0; i < g->sightings->left.n; i++)
+        cut(g, &part, g->sightings->left.at[i].lo, g->sightings->left.at[i].hi);
+    for (size_t i = 0; i < part.n; i++)
+        add(g, &g->sightings->either, part.at[i].lo, part.at[i].hi);
+    free(part.at);
+}
+
+/* Of the bytes [lo, hi) of one look, or of none. bytes: of `all`, NULL if not known. */
+static void find_changes(zo_graph *g, const zo_access *all, const page *p, const look *l, uint64_t lo, uint64_t hi, const uint8_t *bytes)
+{
+    spans *const left = &g->sightings->left;
+    zo_access part = *all;
+    part.lo = lo;
+    part.hi = hi;
+    if (lo >= hi || (l != NULL && l->known && bytes != NULL && memcmp(p->bytes + lo % PAGE, bytes + (lo - all->lo), hi - lo) == 0))
+        return;
     left->n = 0;
-    ZO_PUSH(g, left->at, left->n, left->room, whole);
-    writers w = {call, but, left};
-    zo_each_user(g, all, see_writer, &w);
+    add(g, left, lo, hi);
+    since s = {l, left};
+    zo_each_user(g, &part, see_writer, &s);
+    rest(g, lo, hi);
+    for (size_t i = 0; i < left->n; i++) {
+        if (l != NULL && l->known && bytes != NULL)
+            add_changes(g, p, left->at[i], bytes, all->lo);
+        else
+            add(g, &g->sightings->changed, left->at[i].lo, left->at[i].hi);
+    }
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const look *const x = a, *const y = b;
+    return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+/* Fills in `changed`. @return whether bytes had been looked at before. */
+static bool find_host_bytes(zo_graph *g, const zo_access *all, const uint8_t *bytes)
+{
+    bool seen = false;
+    g->sightings->changed.n = g->sightings->either.n = 0;
+    for (uint64_t at = all->lo, end; at < all->hi; at = end) {
+        end = (at / PAGE + 1) * PAGE < all->hi ? (at / PAGE + 1) * PAGE : all->hi;
+        page *const p = page_of(g->sightings, all->mem, at, false);
+        const uint64_t base = at / PAGE * PAGE;
+        uint64_t from = at;
+        if (p != NULL && p->n > 1)
+            qsort(p->looks, p->n, sizeof(*p->looks), by_place);
+        for (size_t i = 0; p != NULL && i < p->n; i++) {
+            const look l = p->looks[i];
+            const uint64_t lo = base + l.lo > from ? base + l.lo : from, hi = base + l.hi < end ? base + l.hi : end;
+            if (lo >= hi)
+                continue;
+            find_changes(g, all, NULL, NULL, from, lo, bytes);
+            find_changes(g, all, p, &l, lo, hi, bytes);
+            seen = true;
+            from = hi;
+        }
+        find_changes(g, all, NULL, NULL, from, end, bytes);
+    }
+    return seen;
 }
 
 typedef struct readers {
     const zo_access *all;
-    const uint8_t *bytes; /* of all; NULL: not known, but that they have changed */
-    uint64_t address;
     uint32_t call;
-    spans left, moved;
 } readers;
 
-/* Of a stretch: from the first byte that has changed to the last. */
-static span narrow(zo_graph *g, const readers *r, span s)
-{
-    const uint64_t at = r->all->lo;
-    while (s.lo < s.hi && !differs(g, r->address + (s.lo - at), r->bytes[s.lo - at]))
-        s.lo++;
-    while (s.lo < s.hi && !differs(g, r->address + (s.hi - 1 - at), r->bytes[s.hi - 1 - at]))
-        s.hi--;
-    return s;
-}
-
-/* The bytes were looked at when the reader was submitted: a command that had not ended by then may have changed them since. */
+/* What the host has changed since a command was submitted that reads it. */
 static bool see_reader(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
 {
-    readers *const r = ctx;
+    const readers *const r = ctx;
     if (access->write || zo_before(g, x, r->call | ZO_CALL_BIT))
         return false;
-    zo_access both = *r->all;
-    both.lo = access->lo > both.lo ? access->lo : both.lo;
-    both.hi = access->hi < both.hi ? access->hi : both.hi;
-    leave_host_bytes(g, &both, g->instances[x].submit, x, &r->left);
-    const bool whole = r->left.n == 1 && r->left.at[0].lo == both.lo && r->left.at[0].hi == both.hi;
-    for (size_t i = 0; i < r->left.n && (r->bytes != NULL || whole); i++) {
-        if (r->bytes != NULL)
-            r->left.at[i] = narrow(g, r, r->left.at[i]);
-        if (r->left.at[i].lo >= r->left.at[i].hi)
+    const spans *const changed = &g->sightings->changed;
+    for (size_t i = 0; i < changed->n; i++) {
+        const uint64_t lo = access->lo > changed->at[i].lo ? access->lo : changed->at[i].lo;
+        const uint64_t hi = access->hi < changed->at[i].hi ? access->hi : changed->at[i].hi;
+        if (lo >= hi)
             continue;
-        zo_conflict_add(g, (zo_conflict){.kind = ZO_X_HOST_WRITE, .a = x, .b = r->call | ZO_CALL_BIT, .object = r->all->mem,
-                                         .lo = r->left.at[i].lo, .hi = r->left.at[i].hi, .coarse = access->coarse});
-        ZO_PUSH(g, r->moved.at, r->moved.n, r->moved.room, r->left.at[i]);
+        zo_conflict_add(g, (zo_conflict){.kind = ZO_X_HOST_WRITE, .a = x, .b = r->call | ZO_CALL_BIT, .object = r->all->mem, .lo = lo,
+                                         .hi = hi, .coarse = access->coarse});
+        add(g, &g->sightings->moved, lo, hi);
     }
     return false;
 }
 
-static void keep(zo_graph *g, uint32_t index, const zo_access *all, uint32_t content, const spans *pieces, bool moves)
+static void keep(zo_graph *g, uint32_t index, const zo_access *all, uint32_t content, const spans *pieces, bool moves, bool learn)
 {
     for (size_t i = 0; i < pieces->n; i++) {
-        const zo_write write = {content, moves, pieces->at[i].lo - all->lo, pieces->at[i].hi - pieces->at[i].lo};
+        zo_write write = {.content = content, .moves = moves, .from = pieces->at[i].lo - all->lo,
+                          .size = pieces->at[i].hi - pieces->at[i].lo};
+        if (learn && g->n_learn + write.size < LEARN_MAX) {
+            write.learn = g->n_learn + 1;
+            g->n_learn += write.size;
+        }
         if (ZO_PUSH(g, g->writes, g->n_writes, g->room_writes, write)) {
             g->calls[index].n_writes++;
             g->calls[index].moves |= moves;
@@ -221,41 +324,43 @@ static void keep(zo_graph *g, uint32_t index, const zo_access *all, uint32_t con
     }
 }
 
+static void see_content(zo_graph *g, uint32_t index, const zt_content *content, uint32_t number)
+{
+    struct zo_sightings *const s = g->sightings;
+    zo_access all = {.write = 1};
+    if (!zo_locate(g, content->addr, content->len, &all) || all.lo >= all.hi ||
+        (all.mem == ZO_PAGEABLE && (g->habits & ZO_H_HOST_COPIED)))
+        return;
+    const uint8_t *const bytes = bytes_of(g, content);
+    s->moved.n = 0;
+    readers r = {&all, index};
+    if (find_host_bytes(g, &all, bytes) && s->changed.n > 0 && (bytes != NULL || content->changed))
+        zo_each_user(g, &all, see_reader, &r);
+    remember(g, &all, bytes, index, false);
+    if (s->moved.n == 0 && s->changed.n == 1 && s->changed.at[0].lo == all.lo && s->changed.at[0].hi == all.hi)
+        return; /* as the call itself writes it */
+    for (size_t k = 0; k < s->moved.n; k++)
+        cut(g, &s->changed, s->moved.at[k].lo, s->moved.at[k].hi);
+    keep(g, index, &all, number, &s->changed, false, false);
+    keep(g, index, &all, number, &s->moved, true, false);
+    keep(g, index, &all, number, &s->either, false, bytes != NULL);
+    if (s->changed.n + s->moved.n + s->either.n == 0) {
+        span none = {all.lo, all.lo};
+        keep(g, index, &all, number, &(spans){&none, 1, 1}, false, false);
+    }
+}
+
 void zo_host_writes(zo_graph *g, uint32_t index, const zt_call *call)
 {
-    spans left = {0};
-    readers r = {.call = index};
     g->calls[index].writes = (uint32_t)g->n_writes;
-    for (uint32_t i = 0; i < call->n_contents; i++) {
-        const zt_content *const content = &call->contents[i];
-        zo_access all = {.write = 1};
-        if (content->kind == ZT_C_READBACK || !zo_locate(g, content->addr, content->len, &all) ||
-            (all.mem == ZO_PAGEABLE && (g->habits & ZO_H_HOST_COPIED)))
-            continue;
-        r.all = &all;
-        r.moved.n = 0;
-        r.bytes = bytes_of(g, content);
-        r.address = content->addr;
-        if (r.bytes != NULL ? any_differs(g, content->addr, r.bytes, content->len) : content->changed)
-            zo_each_user(g, &all, see_reader, &r);
-        remember(g, content->addr, r.bytes, content->len);
-        leave_host_bytes(g, &all, index, ZO_NONE, &left);
-        const bool whole = left.n == 1 && left.at[0].lo == all.lo && left.at[0].hi == all.hi;
-        if (whole && r.moved.n == 0)
-            continue; /* as the call itself writes it */
-        for (size_t k = 0; k < r.moved.n; k++)
-            cut(g, &left, r.moved.at[k].lo, r.moved.at[k].hi);
-        if (left.n + r.moved.n == 0) {
-            const span none = {all.lo, all.lo};
-            ZO_PUSH(g, left.at, left.n, left.room, none);
-        }
-        keep(g, index, &all, i + 1, &left, false);
-        keep(g, index, &all, i + 1, &r.moved, true);
-    }
-    free(left.at);
-    free(r.left.at);
-    free(r.moved.at);
+    if (call->n_contents == 0 || sightings_of(g) == NULL)
+        return;
+    for (uint32_t i = 0; i < call->n_contents; i++)
+        if (call->contents[i].kind != ZT_C_READBACK)
+            see_content(g, index, &call->contents[i], i + 1);
 }
+
+/* ------------------------------------------------------------------------------------------------------- what it read back */
 
 typedef struct reading {
     uint32_t call;
@@ -271,18 +376,36 @@ static bool see_unfinished(void *ctx, zo_graph *g, uint32_t x, const zo_access *
     return !zo_ended_by_return(g, x, r->call);
 }
 
-/* What was over before the call began the host may have written over since; what is not over may still be written. */
+/*
+ * What was over before the call began the host may have written over since: it is found out as in what it wrote. What is not over may
+ * still be written, and says nothing.
+ */
+static void see_readback(zo_graph *g, uint32_t index, const zt_content *content, uint32_t number)
+{
+    zo_access all = {0};
+    reading r = {.call = index};
+    if (!zo_locate(g, content->addr, content->len, &all) || all.lo >= all.hi)
+        return;
+    const bool unfinished = zo_each_user(g, &all, see_unfinished, &r);
+    const uint8_t *const bytes = bytes_of(g, content);
+    zo_write read = {.content = number};
+    if (!unfinished)
+        remember(g, &all, bytes, index, true);
+    if (!unfinished && r.fresh)
+        return;
+    if (!unfinished && bytes != NULL && g->n_learn + content->len < LEARN_MAX) {
+        read.size = content->len;
+        read.learn = g->n_learn + 1;
+        g->n_learn += content->len;
+    }
+    if (ZO_PUSH(g, g->unread, g->n_unread, g->room_unread, read))
+        g->calls[index].n_unread++;
+}
+
 void zo_host_reads(zo_graph *g, uint32_t index, const zt_call *call)
 {
     g->calls[index].unread = (uint32_t)g->n_unread;
-    for (uint32_t i = 0; i < call->n_contents; i++) {
-        zo_access all = {0};
-        reading r = {.call = index};
-        if (call->contents[i].kind != ZT_C_READBACK)
-            continue;
-        remember(g, call->contents[i].addr, bytes_of(g, &call->contents[i]), call->contents[i].len);
-        if (zo_locate(g, call->contents[i].addr, call->contents[i].len, &all) &&
-            (zo_each_user(g, &all, see_unfinished, &r) || !r.fresh) && ZO_PUSH(g, g->unread, g->n_unread, g->room_unread, i + 1))
-            g->calls[index].n_unread++;
-    }
+    for (uint32_t i = 0; i < call->n_contents && sightings_of(g) != NULL; i++)
+        if (call->contents[i].kind == ZT_C_READBACK)
+            see_readback(g, index, &call->contents[i], i + 1);
 }

@@ -59,7 +59,8 @@ static enum outcome trial(finder *f, const line *l, const char *what)
     o.environment = knobs;
     o.n_environment = sizeof(knobs) / sizeof(knobs[0]);
     o.loop = 1;
-    f->a->replays++;
+    f->a->replays += 1 + (f->g->n_learn > 0 && f->g->learned == NULL);
+    zo_learn(f->g, f->plan, &o);
     if (f->o->progress != NULL)
         f->o->progress(f->o->ctx, what, f->a->replays, f->o->budget ? f->o->budget : 200);
     zr_replay(f->plan, &o, &f->report);

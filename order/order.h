@@ -160,6 +160,12 @@ enum zo_policy {
 size_t zo_schedule(zo_graph *graph, int policy, uint64_t value, const uint32_t *like, size_t n_like, const zo_edge *extra,
                    size_t n_extra, uint32_t **line, uint32_t *stuck);
 
+/*
+ * Which bytes that a call was recorded with the host had written, where a command may have: those that the commands of the earliest
+ * order leave otherwise. One replay, on first use; sets `options->learned`, which is the graph's. @return false if there is nothing to
+ * find out, or it can't be: then forced orders write all of them.
+ */
+bool zo_learn(zo_graph *graph, zr_plan *plan, zr_options *options);
 /* A line as items for zr_options; free() it. NULL when memory is out. */
 zr_item *zo_graph_items(const zo_graph *graph, const uint32_t *line, size_t n, size_t *n_items);
 /* The chain of the n-th queue or immediate list, from 1; ZO_NONE. */

@@ -290,12 +290,14 @@ zr_item *zo_graph_items(const zo_graph *g, const uint32_t *line, size_t n, size_
         for (uint32_t i_w = 0; i_w < c->n_writes; i_w++) {
             const zo_write *const w = &g->writes[c->writes + i_w];
             if (w->moves == !(node & ZO_CALL_BIT))
-                items[k++] = (zr_item){.call = c->number, .execution = w->content, .kind = ZR_I_WRITE, .from = w->from, .size = w->size};
+                items[k++] = (zr_item){.call = c->number, .execution = w->content, .kind = ZR_I_WRITE, .from = w->from, .size = w->size, .learn = w->learn};
         }
-        for (uint32_t u = 0; u < c->n_unread && (node & ZO_CALL_BIT); u++)
-            items[k++] = (zr_item){.call = c->number, .execution = g->unread[c->unread + u], .kind = ZR_I_WRITE};
         if (node & ZO_CALL_BIT)
             items[k++] = (zr_item){.call = c->number, .kind = ZR_I_CALL};
+        for (uint32_t u = 0; u < c->n_unread && (node & ZO_CALL_BIT); u++) {
+            const zo_write *const w = &g->unread[c->unread + u];
+            items[k++] = (zr_item){.call = c->number, .execution = w->content, .kind = ZR_I_WRITE, .size = w->size, .learn = w->learn};
+        }
     }
     *n_items = k;
     return items;

@@ -424,9 +424,12 @@ static bool look_through(zr_run *run)
 
 static void write_item(zr_run *run, const zr_call *call, const zr_item *item)
 {
+    const zr_options *const o = run->options;
+    uint8_t *const flags = item->learn != 0 && o->learned != NULL && item->learn - 1 <= o->n_learned &&
+                                   item->size <= o->n_learned - (item->learn - 1) ? o->learned + (item->learn - 1) : NULL;
     for (uint32_t i = 0; i < call->n_data; i++)
         if (item->execution == 0 || call->data[i].number == item->execution)
-            zr_write_content(run, &call->data[i], item->from, item->execution == 0 ? call->data[i].len : item->size);
+            zr_write_content(run, &call->data[i], item->from, item->execution == 0 ? call->data[i].len : item->size, flags, o->learn);
 }
 
 static uint64_t limit_of(const zr_run *run)

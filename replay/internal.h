@@ -283,8 +283,8 @@ bool zr_forced_unread(zr_run *run, const zr_call *call);
 void zr_forced_before_wait(zr_run *run, const zr_call *call);
 /* Writes the call's contents that are not held. */
 void zr_write_contents(zr_run *run, const zr_call *call);
-/* Writes `size` bytes of one of them. */
-void zr_write_content(zr_run *run, const zr_data *data, uint64_t from, uint64_t size);
+/* Writes `size` bytes of one of them; with `flags` those of which the flag is set, which `learn` sets first. */
+void zr_write_content(zr_run *run, const zr_data *data, uint64_t from, uint64_t size, uint8_t *flags, bool learn);
 uint32_t zr_object_of_role(const zr_call *call, enum zt_role role);
 int64_t zr_call_by_name(zr_run *run, const char *name, const uint64_t *words);
 /* Ends the replay: it can't go on. */

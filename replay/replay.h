@@ -38,6 +38,7 @@ typedef struct zr_item {
     uint32_t execution; /* from 1 */
     uint8_t kind;
     uint64_t from, size; /* ZR_I_WRITE; bytes beyond the content's end are left out */
+    uint64_t learn;      /* ZR_I_WRITE; place + 1 in zr_options.learned of the first of its bytes; 0: all are written */
 } zr_item;
 
 /* What a replay does more than was recorded. */
@@ -71,6 +72,11 @@ typedef struct zr_options {
     uint64_t loop;       /* rounds, 0 = 1; ends with the first that differs */
     const zr_item *items; /* NULL: as recorded. Else exactly these; what was submitted and is not named runs at the end */
     size_t n_items;
+    /* For items that have `learn`: bytes whose flag is set are written. `learn`: the flags are set, for bytes that differ from what
+       commands have left there by then. Memory that is shared with child processes; NULL: all are written. */
+    uint8_t *learned;
+    uint64_t n_learned;
+    bool learn;
     uint64_t gate_ns;     /* how long a command may take once it may run; 0: 2 s */
     const zt_pair *environment; /* set behind the recorded knobs */
     uint32_t n_environment;

@@ -137,24 +137,38 @@ static bool apply_fixes(const zr_run *run, const zr_call *call, uint64_t *words)
     return true;
 }
 
-void zr_write_content(zr_run *run, const zr_data *data, uint64_t from, uint64_t size)
+void zr_write_content(zr_run *run, const zr_data *data, uint64_t from, uint64_t size, uint8_t *flags, bool learn)
 {
     uint8_t *live = data->live;
-    if (data->readback || data->bytes == NULL || from >= data->len)
+    if (data->bytes == NULL || (data->readback && flags == NULL) || from >= data->len)
         return;
     if (data->mem != ZR_NONE) {
         const zr_mem *const mem = &run->plan->objects.mems[data->mem];
         live = mem->live ? (uint8_t *)(uintptr_t)(mem->live + (data->addr - mem->recorded)) : NULL;
     }
-    if (live != NULL)
-        memcpy(live + from, (const uint8_t *)data->bytes + from, size < data->len - from ? size : data->len - from);
+    const uint8_t *const bytes = (const uint8_t *)data->bytes + from;
+    if (size > data->len - from)
+        size = data->len - from;
+    if (live == NULL)
+        return;
+    live += from;
+    if (flags == NULL) {
+        memcpy(live, bytes, size);
+        return;
+    }
+    for (uint64_t i = 0; i < size; i++) {
+        if (learn)
+            flags[i] = live[i] != bytes[i];
+        if (flags[i])
+            live[i] = bytes[i];
+    }
 }
 
 void zr_write_contents(zr_run *run, const zr_call *call)
 {
     for (uint32_t i = 0; i < call->n_data; i++)
         if (!call->data[i].held)
-            zr_write_content(run, &call->data[i], 0, call->data[i].len);
+            zr_write_content(run, &call->data[i], 0, call->data[i].len, NULL, false);
 }
 
 /* Every device of the recording becomes the one that was asked for. */
