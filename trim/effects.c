@@ -105,6 +105,7 @@ static zm_command command_of(zm_reading *r, uint32_t call)
             if (object->settings.at[k].refers != ZM_NONE)
                 add_whole(n, &c, object->settings.at[k].refers);
     }
+    c.holds = c.n_waits > 0 && (c.barrier || (zt_param_by_role(f, ZT_R_WAITS) != NULL && zt_param_by_role(f, ZT_R_SIGNAL) == NULL));
     return c;
 }
 

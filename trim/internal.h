@@ -47,7 +47,7 @@ typedef struct zm_command {
     uint32_t accesses, n_accesses; /* into needs->accesses, which hold those of all commands */
     uint32_t waits, n_waits;       /* into needs->waits: events */
     uint32_t signal, reset;        /* events, ZM_NONE */
-    bool barrier;
+    bool barrier, holds; /* holds: what comes behind it on the carrier waits for its events */
 } zm_command;
 
 typedef struct zm_setting { /* what a call has set an object to, until a call with the same key */
@@ -72,6 +72,8 @@ typedef struct zm_object {
     ZM_ARRAY(zm_command) commands;
     /* queue, immediate list: submits that nobody has waited for */
     ZM_ARRAY(uint32_t) open;
+    ZM_ARRAY(uint32_t) loose;   /* those that no barrier has ordered before what comes */
+    uint32_t hold;              /* the newest that holds back what comes, ZM_NONE */
     /* event, fence */
     uint32_t signalled;         /* node of all signals of this round, ZM_NONE */
     ZM_ARRAY(uint32_t) signallers; /* calls */
@@ -86,7 +88,8 @@ enum zm_call_flags {
     ZM_C_COVERED = 2, /* submit: somebody has waited for all of it */
     ZM_C_FAULT = 4,   /* failed for a fault of the device: another call may be to blame */
     ZM_C_INIT = 8,
-    ZM_C_QUIET = 16   /* makes and reads, and disturbs nobody */
+    ZM_C_QUIET = 16,  /* makes and reads, and disturbs nobody */
+    ZM_C_ENDS_ORDERED = 32 /* submit: its last command is a barrier */
 };
 typedef struct zm_call {
     uint64_t number;
@@ -98,12 +101,14 @@ typedef struct zm_call {
     uint32_t n_commands;
     uint32_t last_signal;          /* submit: the event of its last command, ZM_NONE */
     uint32_t barrier_signal;       /* the event of its last barrier */
+    uint32_t over;                 /* the first wait that told of all of it, ZM_NONE */
     uint32_t told_by;              /* the newest wait that told of it, or of a part of it */
     uint8_t flags, kind;
 } zm_call;
 
 typedef struct zm_before {
     uint32_t call, next;
+    uint32_t event; /* by which it is waited for */
 } zm_before;
 
 typedef struct zm_stretch { /* where a content lies, or a kept command reaches */
@@ -214,6 +219,8 @@ void zm_told_at_once(zm_needs *n, uint32_t call);
  * memory is out.
  */
 uint8_t *zm_unfounded(const zm_needs *n, const zm_keep *keep);
+/* Whether a submit that is left out, and of whose end nothing was known by that call, may have written there. */
+bool zm_left_out_writes(const zm_needs *n, const zm_keep *keep, uint32_t call, const zm_stretch *where);
 /* Whether what call `call` reads back there is what it was, with these calls only. */
 bool zm_founded(const zm_needs *n, const zm_keep *keep, const uint8_t *unfounded, uint32_t call, const zm_stretch *where);
 

@@ -23,7 +23,7 @@ uint32_t zm_object_index(zm_needs *n, const zt_object *base)
         zt_objects_list(n->names, &list);
         const zt_object *const next = list[n->objects.n];
         const zm_object o = {.giver = ZM_NONE, .base = ZM_NONE, .state = ZM_NONE, .contents = ZM_NONE, .submits = ZM_NONE,
-                             .signalled = ZM_NONE, .is_event = is_kind(next, "event"), .is_fence = is_kind(next, "fence"),
+                             .signalled = ZM_NONE, .hold = ZM_NONE, .is_event = is_kind(next, "event"), .is_fence = is_kind(next, "fence"),
                              .is_list = is_kind(next, "list"), .is_queue = is_kind(next, "queue"),
                              .common = is_kind(next, "driver") || is_kind(next, "device") || is_kind(next, "context")};
         if (!ZM_PUSH(n, n->objects, o))

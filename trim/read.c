@@ -49,7 +49,7 @@ static void enter(zm_needs *n, const zt_call *call)
     const bool quiet = kind == ZT_K_CREATE || kind == ZT_K_ALLOC || kind == ZT_K_GET || kind == ZT_K_INIT || kind == ZT_K_EXT_LOOKUP;
     zm_call c = {.number = call->number, .node = zm_node(n, index), .uses = (uint32_t)n->uses.n, .kind = (uint8_t)kind,
                  .contents = (uint32_t)n->contents.n, .carrier = ZM_NONE, .before = ZM_NONE, .last_signal = ZM_NONE,
-                 .barrier_signal = ZM_NONE, .told_by = ZM_NONE};
+                 .barrier_signal = ZM_NONE, .told_by = ZM_NONE, .over = ZM_NONE};
     c.flags = (uint8_t)((is_made(call) ? ZM_C_MADE : 0) | (is_fault(call) ? ZM_C_FAULT : 0) | (kind == ZT_K_INIT ? ZM_C_INIT : 0) |
                         (quiet ? ZM_C_QUIET : 0));
     zm_reading r;
@@ -304,6 +304,7 @@ static void free_object(zm_object *o)
     free(o->settings.at);
     free(o->commands.at);
     free(o->open.at);
+    free(o->loose.at);
     free(o->signallers.at);
     free(o->waiting.at);
     free(o->writes.at);

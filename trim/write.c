@@ -111,9 +111,15 @@ static bool move_blob(writing *w, const zt_hash *hash, uint64_t at_least)
     return true;
 }
 
-static void carry(writing *w, const zt_content *content)
+/* Changed while in flight, by a command that is left out: without it nobody could tell that it was not the host. */
+static bool is_of_another(const writing *w, uint32_t index, const zm_stretch *where, const zt_content *content)
 {
-    if (content->hash_only || content->kind == ZT_C_READBACK)
+    return content->changed && zm_left_out_writes(w->n, w->keep, index, where);
+}
+
+static void carry(writing *w, uint32_t index, const zm_stretch *where, const zt_content *content)
+{
+    if (content->hash_only || content->kind == ZT_C_READBACK || is_of_another(w, index, where, content))
         return;
     for (size_t i = w->n_carried; i > 0 && i + 256 > w->n_carried; i--) /* an older one of the same place is of no use */
         if (w->carried[i - 1].content.addr == content->addr && w->carried[i - 1].content.len <= content->len)
@@ -153,11 +159,12 @@ static void choose_contents(writing *w, uint32_t index, const zt_call *call, zt_
     for (uint32_t i = 0; i < call->n_contents && i < c->n_contents; i++) {
         const zm_stretch *const where = &w->n->contents.at[c->contents + i];
         const bool fits = call->contents[i].kind == ZT_C_READBACK ? zm_founded(w->n, w->keep, w->unfounded, index, where)
-                                                                  : is_there(w, where, &call->contents[i]);
+                                                                  : is_there(w, where, &call->contents[i]) &&
+                                                                        !is_of_another(w, index, where, &call->contents[i]);
         if (fits)
             w->contents[n++] = call->contents[i];
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) /* blobs */
         if (w->contents[i].data == NULL && !w->contents[i].hash_only && !move_blob(w, &w->contents[i].hash, w->contents[i].len))
             w->contents[i].hash_only = 1;
     out->contents = w->contents;
@@ -228,7 +235,7 @@ static int write_calls(writing *w)
         const zm_call *const c = &w->n->calls.at[index];
         for (uint32_t i = 0; i < call->n_contents && i < c->n_contents; i++)
             if (is_there(w, &w->n->contents.at[c->contents + i], &call->contents[i]))
-                carry(w, &call->contents[i]);
+                carry(w, index, &w->n->contents.at[c->contents + i], &call->contents[i]);
     }
     return w->out_of_memory || status == ZT_E_MEMORY ? ZT_E_MEMORY : ZT_OK;
 }
