@@ -132,6 +132,14 @@ class Keeping(Trim):
                     self.assertEqual(list(self.kept()), numbers)
 
 
+    def test_lists_that_wait_for_each_other(self):
+        """Several queues, whose lists each wait for a part of another."""
+        self.record(os.path.join(harness.BUILD, "bin", "order", "random"), "1", "missing-wait", "intact", options=["--schedule=eager"])
+        for n in [c["call"] for c in self.dump()][::100]:
+            with self.subTest(n):
+                self.trim(f"--needs=#{n}")
+
+
 class Minimise(Trim):
     def test_evict(self):
         self.evict()
