@@ -104,6 +104,7 @@ void zo_graph_free(zo_graph *g)
     free(g->waits);
     free(g->writes);
     free(g->unread);
+    free(g->reads);
     zo_learn_free(g);
     zo_sightings_free(g);
     free(g->captured);

@@ -91,7 +91,7 @@ typedef struct zo_call {
     uint32_t preds, n_preds; /* what its success ordered before its return */
     uint32_t previous_sync;  /* of its thread, index + 1 */
     uint32_t order, end_order;
-    uint32_t writes, n_writes;   /* into graph->writes: what the call does not simply write itself */
+    uint32_t writes;             /* into graph->writes, + 1: what the call does not simply write itself; one is behind another */
     uint32_t unread, n_unread;   /* into graph->unread: contents read back that are not to be compared */
     /* At ENTER. Its own thread's part is behind the times unless the call submits: positions tell. observed: what any thread had been
        told. */
@@ -107,7 +107,15 @@ typedef struct zo_write {
     bool moves;       /* perhaps while a command that reads them was in flight */
     uint64_t from, size; /* in the content; size 0: none of it is the host's */
     uint64_t learn;      /* place + 1 of its bytes in what zo_learn finds out; 0: they are the host's */
+    uint32_t next;       /* of the same call, + 1 */
 } zo_write;
+
+/* Memory read back that `writer` had just written, as far as is known. */
+typedef struct zo_read {
+    uint32_t call, content, writer;
+    zo_access access;
+    uint64_t learn; /* as in zo_write */
+} zo_read;
 
 typedef struct zo_use { /* a node that signals, waits for, or carries an object */
     uint32_t node;
@@ -154,6 +162,8 @@ struct zo_graph {
     zo_access *accesses; size_t n_accesses, room_accesses;
     zo_write *writes; size_t n_writes, room_writes;
     zo_write *unread; size_t n_unread, room_unread;
+    struct zo_read *reads; size_t n_reads, room_reads;
+    bool learn_reads; /* items are to find out about those too */
     uint64_t n_learn; /* bytes that the host or a command may have written */
     uint8_t *learned; /* shared with replays: 1 for those that the host has written; NULL */
     struct zo_sightings *sightings; /* host_writes.c */

@@ -308,6 +308,16 @@ static bool see_reader(void *ctx, zo_graph *g, uint32_t x, const zo_access *acce
     return false;
 }
 
+void zo_write_add(zo_graph *g, uint32_t index, const zo_write *write)
+{
+    zo_write new = *write;
+    new.next = g->calls[index].writes;
+    if (!ZO_PUSH(g, g->writes, g->n_writes, g->room_writes, new))
+        return;
+    g->calls[index].writes = (uint32_t)g->n_writes;
+    g->calls[index].moves |= new.moves;
+}
+
 static void keep(zo_graph *g, uint32_t index, const zo_access *all, uint32_t content, const spans *pieces, bool moves, bool learn)
 {
     for (size_t i = 0; i < pieces->n; i++) {
@@ -317,10 +327,7 @@ static void keep(zo_graph *g, uint32_t index, const zo_access *all, uint32_t con
             write.learn = g->n_learn + 1;
             g->n_learn += write.size;
         }
-        if (ZO_PUSH(g, g->writes, g->n_writes, g->room_writes, write)) {
-            g->calls[index].n_writes++;
-            g->calls[index].moves |= moves;
-        }
+        zo_write_add(g, index, &write);
     }
 }
 
@@ -352,7 +359,6 @@ static void see_content(zo_graph *g, uint32_t index, const zt_content *content, 
 
 void zo_host_writes(zo_graph *g, uint32_t index, const zt_call *call)
 {
-    g->calls[index].writes = (uint32_t)g->n_writes;
     if (call->n_contents == 0 || sightings_of(g) == NULL)
         return;
     for (uint32_t i = 0; i < call->n_contents; i++)
@@ -364,7 +370,8 @@ void zo_host_writes(zo_graph *g, uint32_t index, const zt_call *call)
 
 typedef struct reading {
     uint32_t call;
-    bool fresh; /* some command wrote there that was not known to be over when the call began */
+    uint32_t fresh; /* a command that wrote there and was not known to be over when the call began; ZO_NONE */
+    bool exact;
 } reading;
 
 static bool see_unfinished(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
@@ -372,7 +379,8 @@ static bool see_unfinished(void *ctx, zo_graph *g, uint32_t x, const zo_access *
     reading *const r = ctx;
     if (!access->write || g->instances[x].order == 0 || zo_before(g, x, r->call | ZO_CALL_BIT))
         return false;
-    r->fresh = true;
+    r->fresh = x;
+    r->exact = !access->coarse;
     return !zo_ended_by_return(g, x, r->call);
 }
 
@@ -383,7 +391,7 @@ static bool see_unfinished(void *ctx, zo_graph *g, uint32_t x, const zo_access *
 static void see_readback(zo_graph *g, uint32_t index, const zt_content *content, uint32_t number)
 {
     zo_access all = {0};
-    reading r = {.call = index};
+    reading r = {.call = index, .fresh = ZO_NONE};
     if (!zo_locate(g, content->addr, content->len, &all) || all.lo >= all.hi)
         return;
     const bool unfinished = zo_each_user(g, &all, see_unfinished, &r);
@@ -391,9 +399,14 @@ static void see_readback(zo_graph *g, uint32_t index, const zt_content *content,
     zo_write read = {.content = number};
     if (!unfinished)
         remember(g, &all, bytes, index, true);
-    if (!unfinished && r.fresh)
+    const bool learn = !unfinished && bytes != NULL && g->n_learn + content->len < LEARN_MAX;
+    if (!unfinished && r.fresh != ZO_NONE) {
+        const zo_read one = {index, number, r.fresh, all, g->n_learn + 1};
+        if (learn && r.exact && ZO_PUSH(g, g->reads, g->n_reads, g->room_reads, one))
+            g->n_learn += content->len;
         return;
-    if (!unfinished && bytes != NULL && g->n_learn + content->len < LEARN_MAX) {
+    }
+    if (learn) {
         read.size = content->len;
         read.learn = g->n_learn + 1;
         g->n_learn += content->len;

@@ -44,21 +44,27 @@ static bool spent(const finder *f)
     return f->a->replays >= (f->o->budget ? f->o->budget : 200);
 }
 
-static enum outcome trial(finder *f, const line *l, const char *what)
+static zr_options options_of(const finder *f)
 {
     /* gates of one engine would block each other, and a fault that nobody is told of is no outcome */
     static const zt_pair knobs[] = {{(char *)"ZE_SOFT_ENGINES", (char *)"independent"}, {(char *)"ZE_SOFT_FAULT", (char *)"ban"}};
     zr_options o = *f->o->replay;
+    o.schedule = "eager";
+    o.environment = knobs;
+    o.n_environment = sizeof(knobs) / sizeof(knobs[0]);
+    o.loop = 1;
+    return o;
+}
+
+static enum outcome trial(finder *f, const line *l, const char *what)
+{
+    zr_options o = options_of(f);
     size_t n_items;
     zr_item *const items = zo_graph_items(f->g, l->nodes, l->n, &n_items);
     if (items == NULL)
         return CANNOT;
     o.items = items;
     o.n_items = n_items;
-    o.schedule = "eager";
-    o.environment = knobs;
-    o.n_environment = sizeof(knobs) / sizeof(knobs[0]);
-    o.loop = 1;
     f->a->replays += 1 + (f->g->n_learn > 0 && f->g->learned == NULL);
     zo_learn(f->g, f->plan, &o);
     if (f->o->progress != NULL)
@@ -236,18 +242,18 @@ static size_t place_in(const line *l, uint32_t node)
     return SIZE_MAX;
 }
 
-/* Turns candidates round one by one. @return whether one made the difference. */
-static bool try_candidates(finder *f, const line *base, enum outcome of_base, unsigned most)
+/* Turns conflicts from number `first` on round one by one. @return whether one made the difference. */
+static bool try_candidates(finder *f, const line *base, enum outcome of_base, size_t first, unsigned most)
 {
     zo_conflict *const list = malloc((f->g->n_conflicts + 1) * sizeof(*list));
     size_t n = 0;
     bool found = false;
-    for (size_t i = 0; list != NULL && i < f->g->n_conflicts; i++)
+    for (size_t i = first; list != NULL && i < f->g->n_conflicts; i++)
         if (!f->g->conflicts[i].forced)
             list[n++] = f->g->conflicts[i];
     if (n > 0)
         qsort(list, n, sizeof(*list), by_rank);
-    f->a->candidates = (unsigned)n;
+    f->a->candidates += (unsigned)n;
     for (size_t i = 0; i < n && i < most && !found && !spent(f); i++) {
         uint32_t x = node_in_line(&list[i], list[i].a), y = node_in_line(&list[i], list[i].b);
         const size_t px = place_in(base, x), py = place_in(base, y);
@@ -269,6 +275,23 @@ static bool try_candidates(finder *f, const line *base, enum outcome of_base, un
         free(turned.nodes);
     }
     free(list);
+    return found;
+}
+
+/*
+ * The recording was good, and the earliest order is not: perhaps the host wrote into what a command was still to write. Then an order
+ * in which the host's bytes come last passes, and one in which they come first fails.
+ */
+static bool try_host_writes(finder *f)
+{
+    const size_t first = f->g->n_conflicts;
+    const zr_options o = options_of(f);
+    line base;
+    f->a->replays++;
+    if (zo_learn_reads(f->g, f->plan, &o) == 0 || !schedule(f, ZO_P_EARLY, 0, NULL, NULL, 0, &base))
+        return false;
+    const bool found = trial(f, &base, "with the host's writes") == PASSES && try_candidates(f, &base, PASSES, first, 4);
+    free(base.nodes);
     return found;
 }
 
@@ -493,7 +516,8 @@ int zo_isolate(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_iso
     if (fails != 0 && fails != 3) {
         a->verdict = ZO_V_UNSTABLE;
     } else {
-        found = try_candidates(&f, &base, of_base, 2 * a->carriers + 8) || try_family(&f, &base, of_base, &other);
+        found = try_candidates(&f, &base, of_base, 0, 2 * a->carriers + 8) ||
+                (of_base == FAILS && !f.bad && try_host_writes(&f)) || try_family(&f, &base, of_base, &other);
         if (!found && spent(&f))
             a->verdict = ZO_V_BUDGET;
         else if (!found && other)

@@ -18,22 +18,19 @@ void zo_learn_free(zo_graph *g)
     g->learned = NULL;
 }
 
-bool zo_learn(zo_graph *g, zr_plan *plan, zr_options *options)
+static void run(zo_graph *g, zr_plan *plan, const zr_options *options)
 {
-    if (g->learned != NULL || g->n_learn == 0) {
-        use(g, options);
-        return g->learned != NULL;
-    }
     uint32_t *line = NULL, stuck;
     size_t n_items = 0;
     const size_t n = zo_schedule(g, ZO_P_EARLY, 0, NULL, 0, NULL, 0, &line, &stuck);
     zr_item *const items = n > 0 ? zo_graph_items(g, line, n, &n_items) : NULL;
-    void *const flags = items == NULL ? MAP_FAILED : mmap(NULL, g->n_learn, PROT_READ | PROT_WRITE,
-                                                          MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (flags != MAP_FAILED) {
+    if (items != NULL && g->learned == NULL) {
+        void *const flags = mmap(NULL, g->n_learn, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        g->learned = flags == MAP_FAILED ? NULL : flags;
+    }
+    if (items != NULL && g->learned != NULL) {
         zr_report report;
         zr_options o = *options;
-        g->learned = flags;
         o.items = items;
         o.n_items = n_items;
         o.learn = true;
@@ -44,6 +41,45 @@ bool zo_learn(zo_graph *g, zr_plan *plan, zr_options *options)
     }
     free(items);
     free(line);
+}
+
+bool zo_learn(zo_graph *g, zr_plan *plan, zr_options *options)
+{
+    if (g->learned == NULL && g->n_learn > 0)
+        run(g, plan, options);
     use(g, options);
     return g->learned != NULL;
+}
+
+static int by_call(const void *a, const void *b)
+{
+    const zo_read *const x = a, *const y = b;
+    return x->call != y->call ? (x->call < y->call ? -1 : 1) : x->content < y->content ? -1 : x->content > y->content;
+}
+
+size_t zo_learn_reads(zo_graph *g, zr_plan *plan, const zr_options *options)
+{
+    size_t found = 0;
+    if (g->n_reads == 0)
+        return 0;
+    qsort(g->reads, g->n_reads, sizeof(*g->reads), by_call);
+    g->learn_reads = true;
+    run(g, plan, options);
+    g->learn_reads = false;
+    for (size_t i = 0; g->learned != NULL && i < g->n_reads; i++) {
+        const zo_read *const r = &g->reads[i];
+        const uint8_t *const flags = g->learned + (r->learn - 1);
+        uint64_t lo = 0, hi = r->access.hi - r->access.lo;
+        while (lo < hi && !flags[lo])
+            lo++;
+        while (lo < hi && !flags[hi - 1])
+            hi--;
+        if (lo == hi)
+            continue;
+        zo_write_add(g, r->call, &(zo_write){.content = r->content, .moves = true, .from = lo, .size = hi - lo, .learn = r->learn + lo});
+        zo_conflict_add(g, (zo_conflict){.kind = ZO_X_HOST_WRITE, .a = r->writer, .b = r->call | ZO_CALL_BIT, .object = r->access.mem,
+                                         .lo = r->access.lo + lo, .hi = r->access.lo + hi});
+        found++;
+    }
+    return found;
 }

@@ -166,6 +166,11 @@ size_t zo_schedule(zo_graph *graph, int policy, uint64_t value, const uint32_t *
  * find out, or it can't be: then forced orders write all of them.
  */
 bool zo_learn(zo_graph *graph, zr_plan *plan, zr_options *options);
+/*
+ * The same for memory that was read back, when it is not what the commands of the earliest order leave: then the host may have written
+ * there while they were in flight. What differs becomes a write that has its place in lines, and a conflict. @return how many.
+ */
+size_t zo_learn_reads(zo_graph *graph, zr_plan *plan, const zr_options *options);
 /* A line as items for zr_options; free() it. NULL when memory is out. */
 zr_item *zo_graph_items(const zo_graph *graph, const uint32_t *line, size_t n, size_t *n_items);
 /* The chain of the n-th queue or immediate list, from 1; ZO_NONE. */

@@ -28,6 +28,7 @@ void zo_host_writes(zo_graph *g, uint32_t index, const zt_call *call);
 /* At LEAVE: memory read back that is not to be compared. */
 void zo_host_reads(zo_graph *g, uint32_t index, const zt_call *call);
 void zo_sightings_free(zo_graph *g);
+void zo_write_add(zo_graph *g, uint32_t index, const zo_write *write);
 void zo_learn_free(zo_graph *g);
 
 uint32_t zo_chain_new(zo_graph *g, bool device, uint32_t object);

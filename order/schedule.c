@@ -275,29 +275,51 @@ size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like
     return n;
 }
 
+static zr_item write_item(const zo_call *c, const zo_write *w)
+{
+    return (zr_item){.call = c->number, .execution = w->content, .kind = ZR_I_WRITE, .from = w->from, .size = w->size, .learn = w->learn};
+}
+
+/* The reads that a learning replay compares, in the order of calls. */
+static size_t add_reads(const zo_graph *g, uint32_t call, zr_item *items, size_t k)
+{
+    size_t low = 0, high = g->learn_reads ? g->n_reads : 0;
+    while (low < high) {
+        const size_t mid = (low + high) / 2;
+        if (g->reads[mid].call < call)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    for (; g->learn_reads && low < g->n_reads && g->reads[low].call == call; low++) {
+        const zo_read *const r = &g->reads[low];
+        items[k++] = write_item(&g->calls[call], &(zo_write){.content = r->content, .size = r->access.hi - r->access.lo, .learn = r->learn});
+    }
+    return k;
+}
+
 zr_item *zo_graph_items(const zo_graph *g, const uint32_t *line, size_t n, size_t *n_items)
 {
-    zr_item *const items = malloc((n + g->n_writes + g->n_unread + 1) * sizeof(*items));
+    zr_item *const items = malloc((n + g->n_writes + g->n_unread + (g->learn_reads ? g->n_reads : 0) + 1) * sizeof(*items));
     size_t k = 0;
     for (size_t i = 0; items != NULL && i < n; i++) {
-        const uint32_t node = line[i];
-        const zo_call *const c = node & (ZO_CALL_BIT | ZO_WRITE_BIT) ? &g->calls[node & ~(ZO_CALL_BIT | ZO_WRITE_BIT)] : NULL;
-        if (c == NULL) {
+        const uint32_t node = line[i], index = node & ~(ZO_CALL_BIT | ZO_WRITE_BIT);
+        const bool made = node & ZO_CALL_BIT;
+        if (!(node & (ZO_CALL_BIT | ZO_WRITE_BIT))) {
             const zo_point p = zo_graph_point(g, node);
             items[k++] = (zr_item){.call = p.call, .execution = p.execution, .kind = ZR_I_COMMAND};
             continue;
         }
-        for (uint32_t i_w = 0; i_w < c->n_writes; i_w++) {
-            const zo_write *const w = &g->writes[c->writes + i_w];
-            if (w->moves == !(node & ZO_CALL_BIT))
-                items[k++] = (zr_item){.call = c->number, .execution = w->content, .kind = ZR_I_WRITE, .from = w->from, .size = w->size, .learn = w->learn};
-        }
-        if (node & ZO_CALL_BIT)
-            items[k++] = (zr_item){.call = c->number, .kind = ZR_I_CALL};
-        for (uint32_t u = 0; u < c->n_unread && (node & ZO_CALL_BIT); u++) {
-            const zo_write *const w = &g->unread[c->unread + u];
-            items[k++] = (zr_item){.call = c->number, .execution = w->content, .kind = ZR_I_WRITE, .size = w->size, .learn = w->learn};
-        }
+        const zo_call *const c = &g->calls[index];
+        for (uint32_t w = c->writes; w != 0; w = g->writes[w - 1].next)
+            if (g->writes[w - 1].moves == !made)
+                items[k++] = write_item(c, &g->writes[w - 1]);
+        if (!made)
+            continue;
+        items[k++] = (zr_item){.call = c->number, .kind = ZR_I_CALL};
+        for (uint32_t u = 0; u < c->n_unread; u++)
+            items[k++] = write_item(c, &g->unread[c->unread + u]);
+        k = add_reads(g, index, items, k);
     }
     *n_items = k;
     return items;
