@@ -371,7 +371,8 @@ void zo_host_writes(zo_graph *g, uint32_t index, const zt_call *call)
 typedef struct reading {
     uint32_t call;
     uint32_t fresh; /* a command that wrote there and was not known to be over when the call began; ZO_NONE */
-    bool exact;
+    bool coarse;
+    spans *left; /* what no such command wrote */
 } reading;
 
 static bool see_unfinished(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
@@ -380,39 +381,51 @@ static bool see_unfinished(void *ctx, zo_graph *g, uint32_t x, const zo_access *
     if (!access->write || g->instances[x].order == 0 || zo_before(g, x, r->call | ZO_CALL_BIT))
         return false;
     r->fresh = x;
-    r->exact = !access->coarse;
+    r->coarse |= access->coarse;
+    cut(g, r->left, access->lo, access->hi);
     return !zo_ended_by_return(g, x, r->call);
+}
+
+static void read_add(zo_graph *g, uint32_t index, zo_write read, bool learn)
+{
+    if (learn) {
+        read.learn = g->n_learn + 1;
+        g->n_learn += read.size;
+    }
+    if (ZO_PUSH(g, g->unread, g->n_unread, g->room_unread, read))
+        g->calls[index].n_unread++;
 }
 
 /*
  * What was over before the call began the host may have written over since: it is found out as in what it wrote. What is not over may
- * still be written, and says nothing.
+ * still be written, and says nothing. Contents are compared if all of their bytes come from commands that ended with the call.
  */
 static void see_readback(zo_graph *g, uint32_t index, const zt_content *content, uint32_t number)
 {
     zo_access all = {0};
-    reading r = {.call = index, .fresh = ZO_NONE};
+    spans *const left = &g->sightings->left;
+    reading r = {.call = index, .fresh = ZO_NONE, .left = left};
     if (!zo_locate(g, content->addr, content->len, &all) || all.lo >= all.hi)
         return;
-    const bool unfinished = zo_each_user(g, &all, see_unfinished, &r);
-    const uint8_t *const bytes = bytes_of(g, content);
-    zo_write read = {.content = number};
-    if (!unfinished)
-        remember(g, &all, bytes, index, true);
-    const bool learn = !unfinished && bytes != NULL && g->n_learn + content->len < LEARN_MAX;
-    if (!unfinished && r.fresh != ZO_NONE) {
-        const zo_read one = {index, number, r.fresh, all, g->n_learn + 1};
-        if (learn && r.exact && ZO_PUSH(g, g->reads, g->n_reads, g->room_reads, one))
-            g->n_learn += content->len;
+    left->n = 0;
+    add(g, left, all.lo, all.hi);
+    if (zo_each_user(g, &all, see_unfinished, &r)) {
+        read_add(g, index, (zo_write){.content = number}, false);
         return;
     }
-    if (learn) {
-        read.size = content->len;
-        read.learn = g->n_learn + 1;
-        g->n_learn += content->len;
+    const uint8_t *const bytes = bytes_of(g, content);
+    remember(g, &all, bytes, index, true);
+    const bool learn = bytes != NULL && g->n_learn + content->len < LEARN_MAX;
+    if (left->n > 0) {
+        for (size_t i = 0; i < left->n; i++) {
+            const span s = left->at[i];
+            read_add(g, index, (zo_write){.content = number, .from = s.lo - all.lo, .size = learn ? s.hi - s.lo : 0}, learn);
+        }
+    } else if (learn && !r.coarse) {
+        const zo_read one = {index, number, r.fresh, all, g->n_learn + 1};
+        if (ZO_PUSH(g, g->reads, g->n_reads, g->room_reads, one))
+            g->n_learn += content->len;
     }
-    if (ZO_PUSH(g, g->unread, g->n_unread, g->room_unread, read))
-        g->calls[index].n_unread++;
 }
 
 void zo_host_reads(zo_graph *g, uint32_t index, const zt_call *call)
