@@ -209,7 +209,6 @@ static void put_gated(zx_body *b, zx_call *c, unsigned indent)
     object_name(b, p->device, device, sizeof(device));
     for (uint32_t k = 1; k <= c->executions; k++) {
         char *const desc = list_desc(p, true);
-        snprintf(own, sizeof(own), "begin(&c%" PRIu64 "_%u, %s, %s, ", c->number, k, context, device);
         zx_put_line(&b->text, indent, "begin(&c%" PRIu64 "_%u, %s, %s, %s);", c->number, k, context, device, desc ? desc : "");
         free(desc);
         snprintf(own, sizeof(own), "c%" PRIu64 "_%u.list", c->number, k);

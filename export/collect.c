@@ -273,7 +273,11 @@ static int make_objects(zx_export *x)
     }
     choose(x, creates);
     free(creates);
-    return zx_find_submits(x);
+    size_t needed = 0;
+    for (size_t i = 0; i < x->n_calls; i++)
+        needed += x->calls[i].needed;
+    return needed > ZX_MOST_STEPS ? zx_refuse(x, "a program of %zu calls is none that anybody reads; make a smaller trace first", needed)
+                                  : zx_find_submits(x);
 }
 
 /* ------------------------------------------------------------------------------------------------------- second time */

@@ -2,20 +2,25 @@
 /*
  * Exporting from the inside.
  *
- *   pair.c     which two operations, and a line of calls and commands for `bad` and for `good`
- *   repair.c   where no order of commands helps: the trace written anew with calls moved; what passes there is what is expected
+ *   pair.c     which two operations, and the line of calls and commands for `bad`
+ *   good.c     the line for `good`, and what is expected of it
+ *   repair.c   where no order of commands helps: which calls would have to stand elsewhere
+ *   rewrite.c  the trace written anew, with calls moved and results as they are wanted
  *   collect.c  the calls that matter, what they submit, the objects and host memory they use
  *   call.c     one call's arguments as C
  *   data.c     contents of memory
  *   steps.c    both lines as one, and which commands need a gate
+ *   body.c     calls and commands as statements
  *   program.c  the program
+ *   runtime.c  what each program begins with; embed.py makes a string of it
  */
 #ifndef ZX_INTERNAL_H
 #define ZX_INTERNAL_H
 
 #include "export.h"
 
-#define ZX_NONE UINT32_MAX
+#define ZX_NONE       UINT32_MAX
+#define ZX_MOST_STEPS 20000u
 /* Numbers of calls that the repair adds. */
 #define ZX_ADDED_CLOSE   (1ull << 62)
 #define ZX_ADDED_EXECUTE (ZX_ADDED_CLOSE + 1)

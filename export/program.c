@@ -6,8 +6,6 @@
 
 #include "internal.h"
 
-#define MOST_STEPS 20000u
-
 static void put_comment(zx_text *out, const char *text)
 {
     for (const char *p = text; *p != '\0'; p++) {
@@ -199,8 +197,8 @@ int zx_program_text(zx_export *x, const zx_gates *gates, zx_text *out)
                  .marked = calloc(x->n_objects + 1, sizeof(*b.marked))};
     if (b.appended == NULL || b.marked == NULL)
         b.status = zx_no_memory(x);
-    if (b.status == ZT_OK && x->both.n > MOST_STEPS)
-        b.status = zx_refuse(x, "a program of %zu steps is none that anybody reads; make a smaller recording", x->both.n);
+    if (b.status == ZT_OK && x->both.n > ZX_MOST_STEPS)
+        b.status = zx_refuse(x, "a program of %zu steps is none that anybody reads; make a smaller trace first", x->both.n);
     if (b.status == ZT_OK)
         put_lines(&b);
     if (b.status == ZT_OK) {

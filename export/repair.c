@@ -74,22 +74,23 @@ static int try(zx_export *x, const zx_try *t)
     return status == ZT_OK && !shows_something(x) ? ZT_END : status;
 }
 
-/* Whether moving that call might let a command run. */
-static bool lets_run(const zx_call *c)
+/* Whether a command might run when that call has been made, or is known to be over. */
+static bool lets_run(const zx_call *c, bool or_waits)
 {
-    return c != NULL && c->made && c->result == 0 &&
-           (c->func->kind == ZT_K_HOST_SIGNAL || c->func->kind == ZT_K_EXECUTE || (c->func->kind == ZT_K_APPEND && c->executions > 0));
+    return c != NULL && c->made && (c->result == 0 || or_waits) &&
+           (c->func->kind == ZT_K_HOST_SIGNAL || c->func->kind == ZT_K_EXECUTE || (c->func->kind == ZT_K_APPEND && c->executions > 0) ||
+            (or_waits && c->func->kind == ZT_K_SYNC));
 }
 
 static int move_calls(zx_export *x, zx_try *t)
 {
     const size_t early = place(t->order, t->n, t->early.call);
     int status = ZT_END;
-    unsigned moves = 0;
-    for (int ahead = 1; ahead >= 0 && status == ZT_END; ahead--)
+    for (int ahead = 1; ahead >= 0 && status == ZT_END; ahead--) {
+        unsigned moves = 0;
         for (size_t i = early + 1; i < t->n && status == ZT_END && moves < MOST_MOVES; i++) {
             const zx_call *const c = zx_call_of(x, t->order[i]);
-            if (!lets_run(c))
+            if (!lets_run(c, !ahead))
                 continue;
             moves++;
             const uint64_t number = c->number;
@@ -101,6 +102,7 @@ static int move_calls(zx_export *x, zx_try *t)
             else if (status == ZT_OK)
                 snprintf(x->cure, sizeof(x->cure), "#%llu comes behind #%llu", (unsigned long long)t->early.call, (unsigned long long)number);
         }
+    }
     return status;
 }
 
@@ -172,6 +174,30 @@ static int execute_list(zx_export *x, zx_try *t, uint32_t list)
     return status;
 }
 
+/* Two host calls: the other way round, and what the one submits runs before the other. */
+static int swap_calls(zx_export *x, zx_try *t)
+{
+    zo_answer *const a = &x->answer;
+    size_t first = place(t->order, t->n, a->early.call), second = place(t->order, t->n, a->late.call);
+    if (first >= t->n || second >= t->n)
+        return ZT_END;
+    if (first > second) {
+        const zo_point early = a->early;
+        const size_t i = first;
+        a->early = a->late;
+        a->late = early;
+        first = second;
+        second = i;
+    }
+    t->early = a->early;
+    t->late = a->late;
+    move(t->order, first, second);
+    const int status = try(x, t);
+    if (status == ZT_OK)
+        snprintf(x->cure, sizeof(x->cure), "#%llu comes behind #%llu", (unsigned long long)a->early.call, (unsigned long long)a->late.call);
+    return status;
+}
+
 int zx_repair(zx_export *x)
 {
     const zo_answer *const a = &x->answer;
@@ -198,8 +224,12 @@ int zx_repair(zx_export *x)
             status = execute_list(x, &t, late->list);
         if (status == ZT_END && late->executions > 0)
             status = move_calls(x, &t);
+    } else if (late != NULL) {
+        status = swap_calls(x, &t);
     }
     free(t.order);
+    if (status == ZT_END && late == NULL)
+        return zx_refuse(x, "#%llu is wrong by itself, whatever the order: %.300s", (unsigned long long)a->early.call, a->text);
     return status == ZT_END ? zx_refuse(x, "the program itself fixes the bad order of #%llu and #%llu, and no order of its calls that was "
                                            "tried passes",
                                         (unsigned long long)a->early.call, (unsigned long long)a->late.call)
