@@ -28,6 +28,7 @@ typedef struct finder {
     zo_answer *a;
     zr_report report; /* of the last trial */
     bool bad, bad_by_result;
+    bool in_time; /* in the earliest order every command ends in its turn */
 } finder;
 
 enum outcome { PASSES, FAILS, CANNOT };
@@ -77,7 +78,7 @@ static enum outcome trial(finder *f, const line *l, const char *what)
         snprintf(f->a->text, sizeof(f->a->text), "%s", r->message);
         return CANNOT;
     }
-    const bool stopped = r->message[0] != 0 || r->stuck > 0;
+    const bool stopped = r->message[0] != 0 || r->stuck > 0 || (f->in_time && r->late > 0);
     if (!f->bad)
         return r->verdict != ZR_SAME || stopped || r->lost ? FAILS : PASSES;
     if (f->bad_by_result)
@@ -127,6 +128,9 @@ static void note_where_it_shows(finder *f)
         snprintf(a->shows, sizeof(a->shows), "the command never ends");
     } else if (r->message[0] != 0) {
         snprintf(a->shows, sizeof(a->shows), "%.300s", r->message);
+    } else if (r->late > 0) {
+        a->shows_at = r->first_late;
+        snprintf(a->shows, sizeof(a->shows), "the command does not end in its turn: what it waits for has been taken away");
     }
 }
 
@@ -501,9 +505,11 @@ int zo_isolate(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_iso
     decide_recording(&f, ending);
     enum outcome of_base = PASSES;
     unsigned fails = 0;
+    bool late = false;
     for (unsigned i = 0; i < 3 && of_base != CANNOT; i++) {
         of_base = trial(&f, &base, "the earliest order");
         fails += of_base == FAILS;
+        late |= f.report.late > 0;
         if (of_base == FAILS && fails == 1)
             note_where_it_shows(&f);
     }
@@ -513,6 +519,7 @@ int zo_isolate(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_iso
         free(base.nodes);
         return ZT_E_USAGE;
     }
+    f.in_time = !late;
     if (fails != 0 && fails != 3) {
         a->verdict = ZO_V_UNSTABLE;
     } else {

@@ -439,6 +439,14 @@ static uint64_t limit_of(const zr_run *run)
     return schedule && strcmp(schedule, "eager") == 0 && most > SOFT_LIMIT_NS ? SOFT_LIMIT_NS : most;
 }
 
+static void open_in_turn(zr_run *run, zr_carrier *carrier)
+{
+    zr_report *const report = run->report;
+    zr_carrier_open(run, &run->forced->carriers, carrier);
+    if (carrier->state == ZR_OPENED && report->late++ == 0)
+        report->first_late = run->plan->calls[carrier->call].number;
+}
+
 void zr_run_forced(zr_run *run, void (*make)(zr_run *run, const zr_call *call))
 {
     const zr_plan *const plan = run->plan;
@@ -469,7 +477,7 @@ void zr_run_forced(zr_run *run, void (*make)(zr_run *run, const zr_call *call))
         else if (item->kind == ZR_I_WRITE)
             write_item(run, &plan->calls[index], item);
         else if (carrier != NULL)
-            zr_carrier_open(run, &f->carriers, carrier);
+            open_in_turn(run, carrier);
         if (f->tails.n > 0)
             zr_tails_settle(run, &f->tails);
     }

@@ -109,6 +109,7 @@ typedef struct zr_report {
     uint64_t ns;          /* time from first to last call */
     zr_mismatch first;    /* if mismatches > 0 */
     uint64_t stuck, first_stuck; /* items: commands that did not end; append call of the first */
+    uint64_t late, first_late;   /* items: commands that had not ended before the next item's turn; so */
     uint64_t never_ran;          /* items: submitted, and in the end still not over */
     bool lost;                   /* items: a device was lost when all had run */
     uint64_t error_call;         /* first call whose result is an error here, recorded or not; 0: none */
