@@ -161,6 +161,7 @@ struct zo_graph {
     zo_chain *chains; size_t n_chains, room_chains;
     zo_access *accesses; size_t n_accesses, room_accesses;
     zo_write *writes; size_t n_writes, room_writes;
+    uint32_t floating; /* node that zo_schedule may put later than its place, ZO_NONE */
     zo_write *unread; size_t n_unread, room_unread;
     struct zo_read *reads; size_t n_reads, room_reads;
     bool learn_reads; /* items are to find out about those too */

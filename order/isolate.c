@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Finds the two operations whose order makes the difference. A trial is one replay of one line. Candidates that the graph gives
- * are turned round one by one from the earliest line; then come lines far from it, and a bisection between one that passes and one
- * that fails.
- */
+/* Finds the two operations whose order makes the difference, and says what it came to. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "find.h"
 
 const char *zo_verdict_name(int verdict)
 {
@@ -16,123 +12,7 @@ const char *zo_verdict_name(int verdict)
     return verdict >= 0 && verdict < 7 ? names[verdict] : "?";
 }
 
-typedef struct line {
-    uint32_t *nodes;
-    size_t n;
-} line;
-
-typedef struct finder {
-    zo_graph *g;
-    zr_plan *plan;
-    const zo_isolate_options *o;
-    zo_answer *a;
-    zr_report report; /* of the last trial */
-    bool bad, bad_by_result;
-    bool in_time; /* in the earliest order every command ends in its turn */
-} finder;
-
-enum outcome { PASSES, FAILS, CANNOT };
-
-/* ------------------------------------------------------------------------------------------------------------- trial */
-
-static bool is_fault_name(const char *name)
-{
-    return strstr(name, "DEVICE_LOST") || strstr(name, "OUT_OF_DEVICE_MEMORY") || strstr(name, "ERROR_UNKNOWN");
-}
-
-static bool spent(const finder *f)
-{
-    return f->a->replays >= (f->o->budget ? f->o->budget : 200);
-}
-
-static zr_options options_of(const finder *f)
-{
-    /* gates of one engine would block each other, and a fault that nobody is told of is no outcome */
-    static const zt_pair knobs[] = {{(char *)"ZE_SOFT_ENGINES", (char *)"independent"}, {(char *)"ZE_SOFT_FAULT", (char *)"ban"}};
-    zr_options o = *f->o->replay;
-    o.schedule = "eager";
-    o.environment = knobs;
-    o.n_environment = sizeof(knobs) / sizeof(knobs[0]);
-    o.loop = 1;
-    return o;
-}
-
-static enum outcome trial(finder *f, const line *l, const char *what)
-{
-    zr_options o = options_of(f);
-    size_t n_items;
-    zr_item *const items = zo_graph_items(f->g, l->nodes, l->n, &n_items);
-    if (items == NULL)
-        return CANNOT;
-    o.items = items;
-    o.n_items = n_items;
-    f->a->replays += 1 + (f->g->n_learn > 0 && f->g->learned == NULL);
-    zo_learn(f->g, f->plan, &o);
-    if (f->o->progress != NULL)
-        f->o->progress(f->o->ctx, what, f->a->replays, f->o->budget ? f->o->budget : 200);
-    zr_replay(f->plan, &o, &f->report);
-    free(items);
-    const zr_report *const r = &f->report;
-    snprintf(f->a->driver, sizeof(f->a->driver), "%s", r->driver);
-    if (r->verdict == ZR_CANNOT) {
-        snprintf(f->a->text, sizeof(f->a->text), "%s", r->message);
-        return CANNOT;
-    }
-    const bool stopped = r->message[0] != 0 || r->stuck > 0 || (f->in_time && r->late > 0);
-    if (!f->bad)
-        return r->verdict != ZR_SAME || stopped || r->lost ? FAILS : PASSES;
-    if (f->bad_by_result)
-        return stopped || r->lost || (r->error_call != 0 && is_fault_name(r->error_result)) ? FAILS : PASSES;
-    return r->verdict == ZR_SAME || stopped ? FAILS : PASSES; /* the recorded contents are the bad ones */
-}
-
-static enum outcome several(finder *f, const line *l, enum outcome wanted, unsigned counts[2], const char *what)
-{
-    const unsigned n = f->o->confirm ? f->o->confirm : 3;
-    enum outcome last = wanted;
-    for (unsigned i = 0; i < n && last != CANNOT; i++) {
-        last = trial(f, l, what);
-        counts[0] += last == wanted;
-        counts[1]++;
-    }
-    return counts[0] == counts[1] ? wanted : last == CANNOT ? CANNOT : wanted == PASSES ? FAILS : PASSES;
-}
-
-static bool schedule(finder *f, int policy, uint64_t value, const line *like, const zo_edge *extra, size_t n, line *out)
-{
-    uint32_t stuck;
-    out->n = zo_schedule(f->g, policy, value, like ? like->nodes : NULL, like ? like->n : 0, extra, n, &out->nodes, &stuck);
-    return out->n > 0;
-}
-
 /* ------------------------------------------------------------------------------------------------------------ answer */
-
-static void note_where_it_shows(finder *f)
-{
-    const zr_report *const r = &f->report;
-    zo_answer *const a = f->a;
-    a->shows_at = 0;
-    if (r->mismatches > 0 && r->first.call != 0 && !f->bad) {
-        a->shows_at = r->first.call;
-        snprintf(a->shows_function, sizeof(a->shows_function), "%s", r->first.function);
-        snprintf(a->shows, sizeof(a->shows), "%s%s%s instead of %s", r->first.detail, r->first.detail[0] ? ": " : "", r->first.replayed,
-                 r->first.recorded);
-    } else if (r->error_call != 0) {
-        a->shows_at = r->error_call;
-        snprintf(a->shows_function, sizeof(a->shows_function), "%s", r->error_function);
-        snprintf(a->shows, sizeof(a->shows), "%s", r->error_result);
-    } else if (r->lost) {
-        snprintf(a->shows, sizeof(a->shows), "the device is lost in the end, and no call tells the program");
-    } else if (r->stuck > 0) {
-        a->shows_at = r->first_stuck;
-        snprintf(a->shows, sizeof(a->shows), "the command never ends");
-    } else if (r->message[0] != 0) {
-        snprintf(a->shows, sizeof(a->shows), "%.300s", r->message);
-    } else if (r->late > 0) {
-        a->shows_at = r->first_late;
-        snprintf(a->shows, sizeof(a->shows), "the command does not end in its turn: what it waits for has been taken away");
-    }
-}
 
 static uint64_t submit_of(const zo_graph *g, uint32_t node)
 {
@@ -163,29 +43,45 @@ static const zo_conflict *conflict_of(const zo_graph *g, uint32_t x, uint32_t y)
     return NULL;
 }
 
-static void fill_answer(finder *f, uint32_t early, uint32_t late)
+/* What in the recorded driver, rather than in the specification, orders such a pair. */
+static void note_hidden(finder *f, const zo_conflict *c)
 {
-    zo_answer *const a = f->a;
+    for (size_t i = 0; c != NULL && i < f->g->n_findings; i++) {
+        const zo_finding *const x = &f->g->findings[i];
+        const zo_point b = zo_graph_point(f->g, c->b);
+        const char *const by = strstr(x->what, "legal on this driver (");
+        if (x->class == ZO_HIDDEN && by != NULL && x->points[0].call == b.call)
+            snprintf(f->a->hidden_by, sizeof(f->a->hidden_by), "%.*s", (int)strcspn(by + 22, ")"), by + 22);
+    }
+}
+
+static void fill_pair(finder *f, uint32_t early, uint32_t late)
+{
+    zo_pair *const a = &f->pair;
     zo_graph *const g = f->g;
     char e[32], l[32];
-    a->verdict = ZO_V_ORDER;
     a->early = point_of(g, early);
     a->late = point_of(g, late);
     a->early_is_write = (early & ZO_WRITE_BIT) != 0 && !(early & ZO_CALL_BIT);
     a->early_submit = submit_of(g, early);
     a->late_submit = submit_of(g, late);
+    a->found_after = f->a->replays;
     at(a->early, e, sizeof(e));
     at(a->late, l, sizeof(l));
     const zo_conflict *const c = conflict_of(g, early, late);
     zo_finding named = {0};
     if (c != NULL)
         zo_finding_object(g, &named, c->object);
+    note_hidden(f, c);
     snprintf(a->object, sizeof(a->object), "%s", named.object);
+    a->inject[0] = '\0';
     const bool host = a->early_submit == 0;
     if (a->late_submit != 0)
         snprintf(a->inject, sizeof(a->inject), "sync(%s)@before:#%llu", l,
                  (unsigned long long)(host ? a->early.call : a->early_submit));
-    if (host)
+    if (host && a->early_is_write)
+        snprintf(a->repair, sizeof(a->repair), "wait for %s before writing what %s has seen: by its event or fence, or for its queue", l, e);
+    else if (host)
         snprintf(a->repair, sizeof(a->repair), "wait for %s before %s: by its event or fence, or for its queue", l, e);
     else if (a->late_submit == 0)
         snprintf(a->repair, sizeof(a->repair), "submit %s only when #%llu has been made", e, (unsigned long long)a->late.call);
@@ -194,300 +90,180 @@ static void fill_answer(finder *f, uint32_t early, uint32_t late)
                  (unsigned long long)a->early_submit);
 }
 
-/* early before late fails from the passing line alone, and the failing line passes with late before early. */
-static bool confirm(finder *f, const line *passing, const line *failing, uint32_t early, uint32_t late)
+bool zo_confirm(finder *f, const line *passing, const line *failing, uint32_t early, uint32_t late)
 {
-    zo_answer *const a = f->a;
+    zo_pair *const a = &f->pair;
     const zo_edge turned = {early, late}, kept = {late, early};
     line one = {0}, other = {0};
-    memset(a->fails, 0, sizeof(a->fails));
-    memset(a->passes, 0, sizeof(a->passes));
-    bool ok = schedule(f, ZO_P_LIKE, 0, passing, &turned, 1, &one) && schedule(f, ZO_P_LIKE, 0, failing, &kept, 1, &other);
-    ok = ok && several(f, &one, FAILS, a->fails, "confirming that it fails") == FAILS;
+    *a = (zo_pair){0};
+    bool ok = zo_line(f, ZO_P_LIKE, 0, passing, &turned, 1, &one) && zo_line(f, ZO_P_LIKE, 0, failing, &kept, 1, &other);
+    ok = ok && zo_several(f, &one, FAILS, a->fails, "confirming that it fails") == FAILS;
     if (ok)
-        note_where_it_shows(f);
-    ok = ok && several(f, &other, PASSES, a->passes, "confirming the repair") == PASSES;
+        zo_note_where_it_shows(f);
+    ok = ok && zo_several(f, &other, PASSES, a->passes, "confirming the repair") == PASSES;
     if (ok) {
-        fill_answer(f, early, late);
+        fill_pair(f, early, late);
         a->verified[0] = a->passes[0]; /* the repair is that edge */
         a->verified[1] = a->passes[1];
+        if (f->n_repairs < ZO_PAIRS_MAX)
+            f->repairs[f->n_repairs++] = kept;
     }
     free(one.nodes);
     free(other.nodes);
     return ok;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ expose */
-
-static uint32_t node_in_line(const zo_conflict *c, uint32_t node)
+uint32_t zo_node_in_line(const zo_conflict *c, uint32_t node)
 {
     return c->kind == ZO_X_HOST_WRITE && (node & ZO_CALL_BIT) ? (node & ~ZO_CALL_BIT) | ZO_WRITE_BIT : node;
 }
 
-/* Host calls first: what they take away is what programs die of. */
-static int rank(const zo_conflict *c)
-{
-    return (c->possible ? 8 : 0) + (c->coarse ? 4 : 0) + (c->b & ZO_CALL_BIT ? 0 : 1) + (c->kind == ZO_X_EVENT_RESET ? 1 : 0);
-}
+/* ---------------------------------------------------------------------------------------------------------- verdicts */
 
-static int by_rank(const void *a, const void *b)
+/* The host call of a finding moves behind what it has to follow, and nothing else does. @return whether that passes. */
+static bool cures(finder *f, const line *base, uint32_t early, uint32_t late)
 {
-    const zo_conflict *const x = a, *const y = b;
-    if (rank(x) != rank(y))
-        return rank(x) < rank(y) ? -1 : 1;
-    return x->b < y->b ? -1 : x->b > y->b;
-}
-
-static size_t place_in(const line *l, uint32_t node)
-{
-    for (size_t i = 0; i < l->n; i++)
-        if (l->nodes[i] == node)
-            return i;
-    return SIZE_MAX;
-}
-
-/* Turns conflicts from number `first` on round one by one. @return whether one made the difference. */
-static bool try_candidates(finder *f, const line *base, enum outcome of_base, size_t first, unsigned most)
-{
-    zo_conflict *const list = malloc((f->g->n_conflicts + 1) * sizeof(*list));
-    size_t n = 0;
-    bool found = false;
-    for (size_t i = first; list != NULL && i < f->g->n_conflicts; i++)
-        if (!f->g->conflicts[i].forced)
-            list[n++] = f->g->conflicts[i];
-    if (n > 0)
-        qsort(list, n, sizeof(*list), by_rank);
-    f->a->candidates += (unsigned)n;
-    for (size_t i = 0; i < n && i < most && !found && !spent(f); i++) {
-        uint32_t x = node_in_line(&list[i], list[i].a), y = node_in_line(&list[i], list[i].b);
-        const size_t px = place_in(base, x), py = place_in(base, y);
-        if (px == SIZE_MAX || py == SIZE_MAX)
-            continue;
-        if (py < px) {
-            const uint32_t t = x;
-            x = y;
-            y = t;
-        }
-        const zo_edge turn = {y, x};
-        line turned;
-        if (!schedule(f, ZO_P_LIKE, 0, base, &turn, 1, &turned))
-            continue;
-        f->a->orders++;
-        const enum outcome got = trial(f, &turned, "turning a pair round");
-        if (got != of_base && got != CANNOT)
-            found = of_base == PASSES ? confirm(f, base, &turned, y, x) : confirm(f, &turned, base, x, y);
-        free(turned.nodes);
-    }
-    free(list);
-    return found;
-}
-
-/*
- * The recording was good, and the earliest order is not: perhaps the host wrote into what a command was still to write. Then an order
- * in which the host's bytes come last passes, and one in which they come first fails.
- */
-static bool try_host_writes(finder *f)
-{
-    const size_t first = f->g->n_conflicts;
-    const zr_options o = options_of(f);
-    line base;
-    f->a->replays++;
-    if (zo_learn_reads(f->g, f->plan, &o) == 0 || !schedule(f, ZO_P_EARLY, 0, NULL, NULL, 0, &base))
-        return false;
-    const bool found = trial(f, &base, "with the host's writes") == PASSES && try_candidates(f, &base, PASSES, first, 4);
-    free(base.nodes);
-    return found;
-}
-
-typedef struct ranked {
-    uint32_t node;
-    size_t place;
-} ranked;
-
-/* The line on the way from `from` to `to` after the first `moved` nodes of `from` have been sorted as in `to`. */
-static int by_place(const void *a, const void *b)
-{
-    const ranked *const x = a, *const y = b;
-    return x->place < y->place ? -1 : x->place > y->place;
-}
-
-static bool between(finder *f, const line *from, const line *to, size_t sorted, size_t shift, line *out)
-{
-    size_t *const place = calloc(f->g->n_instances + 2 * f->g->n_calls + 1, sizeof(*place));
-    ranked *const head = malloc((from->n + 1) * sizeof(*head));
-    out->nodes = malloc((from->n + 1) * sizeof(*out->nodes));
-    out->n = from->n;
-    const size_t n_i = f->g->n_instances, n_c = f->g->n_calls;
-#define SLOT(node) ((node) & ZO_CALL_BIT ? n_i + ((node) & ~ZO_CALL_BIT) : (node) & ZO_WRITE_BIT ? n_i + n_c + ((node) & ~ZO_WRITE_BIT) : (node))
-    const bool ok = place && head && out->nodes;
-    for (size_t i = 0; ok && i < to->n; i++)
-        place[SLOT(to->nodes[i])] = i;
-    for (size_t i = 0; ok && i < from->n; i++)
-        head[i] = (ranked){from->nodes[i], place[SLOT(from->nodes[i])]};
-    if (ok) {
-        qsort(head, sorted, sizeof(*head), by_place);
-        /* the next one has moved `shift` places towards where it belongs */
-        if (sorted < from->n && shift > 0) {
-            const ranked mover = head[sorted];
-            memmove(head + sorted - shift + 1, head + sorted - shift, shift * sizeof(*head));
-            head[sorted - shift] = mover;
-        }
-        for (size_t i = 0; i < from->n; i++)
-            out->nodes[i] = head[i].node;
-    }
-    free(place);
-    free(head);
+    zo_pair *const p = &f->pair;
+    const zo_edge edge = {late, early};
+    line moved = {0};
+    f->g->floating = early;
+    const bool ok = zo_line(f, ZO_P_LIKE, 0, base, &edge, 1, &moved) && zo_trial(f, &moved, "moving the host call") == PASSES &&
+                    zo_several(f, &moved, PASSES, p->verified, "moving the host call") == PASSES;
+    f->g->floating = ZO_NONE;
+    free(moved.nodes);
     return ok;
 }
 
-/* How many places the node at `index` moves when it is inserted among the sorted ones before it. */
-static size_t moves(finder *f, const line *from, const line *to, size_t index)
+#define FINDINGS_TRIED 8u /* the rest are consequences, as a rule */
+
+static bool explains(const zo_finding *x)
 {
-    line l;
-    size_t n = 0;
-    const size_t target = place_in(to, from->nodes[index]);
-    if (!between(f, from, to, index, 0, &l))
-        return 0;
-    for (size_t i = index; i-- > 0 && place_in(to, l.nodes[i]) > target;)
-        n++;
-    free(l.nodes);
-    return n;
+    return x->severity == ZO_ERROR && (x->forced || strchr("ABCDFG", x->rule[0]));
 }
 
-/* From a line with one outcome to a line with another: the swap of neighbours that changes it. */
-static bool bisect(finder *f, const line *from, const line *to, enum outcome of_from, uint32_t *first, uint32_t *second)
+/* What takes something away explains more than who did not look at a result. */
+static int weight(const zo_finding *x)
 {
-    size_t low = 0, high = from->n; /* nodes that are sorted: low as `from`, high as `to` */
-    while (high - low > 1) {
-        const size_t mid = (low + high) / 2;
-        line l;
-        if (spent(f) || !between(f, from, to, mid, 0, &l))
-            return false;
-        const enum outcome got = trial(f, &l, "bisecting");
-        free(l.nodes);
-        if (got == CANNOT)
-            return false;
-        if (got == of_from)
-            low = mid;
-        else
-            high = mid;
-    }
-    size_t less = 0, more = moves(f, from, to, low);
-    while (more - less > 1) {
-        const size_t mid = (less + more) / 2;
-        line l;
-        if (spent(f) || !between(f, from, to, low, mid, &l))
-            return false;
-        const enum outcome got = trial(f, &l, "bisecting");
-        free(l.nodes);
-        if (got == CANNOT)
-            return false;
-        if (got == of_from)
-            less = mid;
-        else
-            more = mid;
-    }
-    line l;
-    if (more == 0 || !between(f, from, to, low, less, &l))
+    return (x->forced ? 2 : 0) + (x->rule[0] < 'F');
+}
+
+static void take_finding(finder *f, const zo_finding *x)
+{
+    zo_pair *const p = &f->pair;
+    p->early = x->points[0];
+    p->late = x->n_points > 1 ? x->points[1] : (zo_point){0, 0};
+    const uint32_t node = zo_graph_node(f->g, p->early);
+    if (p->early.execution > 0 && node != ZO_NONE) /* what the host can move is the submit */
+        p->early = (zo_point){f->g->calls[f->g->instances[node].submit].number, 0};
+    p->early_is_write = x->rule[0] == 'C';
+    p->verified[0] = p->verified[1] = 0;
+    snprintf(p->object, sizeof(p->object), "%s", x->object);
+    snprintf(p->repair, sizeof(p->repair), "%s", x->repair);
+    snprintf(f->a->text, sizeof(f->a->text), "%s: %s", x->rule, x->what);
+}
+
+static bool try_finding(finder *f, const line *base, const zo_finding *x)
+{
+    take_finding(f, x);
+    uint32_t early = zo_graph_node(f->g, f->pair.early);
+    const uint32_t late = zo_graph_node(f->g, f->pair.late);
+    if (early == ZO_NONE || late == ZO_NONE || x->n_points < 2)
         return false;
-    *second = l.nodes[low - less];
-    *first = l.nodes[low - less - 1];
-    free(l.nodes);
-    return true;
+    if (f->pair.early_is_write && (early & ZO_CALL_BIT) && f->g->calls[early & ~ZO_CALL_BIT].moves)
+        early = (early & ~ZO_CALL_BIT) | ZO_WRITE_BIT;
+    return cures(f, base, early, late);
 }
 
-/* Lines far from the earliest one. @return whether the pair was found. */
-static bool try_family(finder *f, const line *base, enum outcome of_base, bool *other_seen)
-{
-    const unsigned randoms = 8;
-    bool found = false;
-    *other_seen = false;
-    for (unsigned i = 0; !found && !spent(f); i++) {
-        const unsigned n = (unsigned)f->g->n_chains;
-        line l;
-        bool made;
-        if (i == 0)
-            made = schedule(f, ZO_P_LATE, 0, NULL, NULL, 0, &l);
-        else if (i <= 2 * n) {
-            const unsigned chain = (i - 1) / 2;
-            if (!f->g->chains[chain].device)
-                continue;
-            made = schedule(f, i % 2 ? ZO_P_CARRIER_FIRST : ZO_P_CARRIER_LAST, chain, NULL, NULL, 0, &l);
-        } else if (i <= 2 * n + randoms) {
-            made = schedule(f, ZO_P_RANDOM, f->o->seed + i, NULL, NULL, 0, &l);
-        } else {
-            break;
-        }
-        if (!made)
-            continue;
-        f->a->orders++;
-        const enum outcome got = trial(f, &l, "trying orders");
-        uint32_t first, second;
-        if (got != of_base && got != CANNOT) {
-            *other_seen = true;
-            if (bisect(f, base, &l, of_base, &first, &second))
-                found = of_base == PASSES ? confirm(f, base, &l, second, first) : confirm(f, &l, base, first, second);
-        }
-        free(l.nodes);
-    }
-    return found;
-}
-
-/* ---------------------------------------------------------------------------------------------------------- verdicts */
-
-static void decide_recording(finder *f, const zt_ending *ending)
+/* No order passes: perhaps the program itself forces the bad one. A finding whose call cures it when it alone is moved is the one. */
+static void explain_forced(finder *f, const line *base, unsigned fails)
 {
     zo_answer *const a = f->a;
-    uint64_t failing = 0;
-    for (size_t i = 0; i < f->g->n_calls && failing == 0; i++)
-        if ((f->g->calls[i].flags & ZO_FAILED) && is_fault_name(zt_result_name(f->g->calls[i].result)))
-            failing = f->g->calls[i].number;
-    const bool ended_badly = ending != NULL && ((ending->exited && ending->status != 0) || ending->signalled);
-    f->bad_by_result = failing != 0;
-    f->bad = f->o->recording == ZO_REC_BAD || (f->o->recording == ZO_REC_AUTO && (failing != 0 || ended_badly));
-    a->taken_for_bad = f->bad;
-    if (f->o->recording != ZO_REC_AUTO)
-        snprintf(a->why_taken, sizeof(a->why_taken), "as told");
-    else if (failing != 0)
-        snprintf(a->why_taken, sizeof(a->why_taken), "#%llu failed", (unsigned long long)failing);
-    else if (ended_badly)
-        snprintf(a->why_taken, sizeof(a->why_taken), ending->signalled ? "the program was ended by signal %d" : "the program ended with status %d",
-                 ending->status);
-    else
-        snprintf(a->why_taken, sizeof(a->why_taken), "no call failed and the program ended with status 0");
-}
-
-/* No order passes: a finding that the program itself forces explains it. */
-static void explain_forced(finder *f)
-{
-    zo_answer *const a = f->a;
+    const zo_pair shown = f->pair;
     const zo_finding *best = NULL;
-    for (size_t i = 0; i < f->g->n_findings; i++) {
-        const zo_finding *const x = &f->g->findings[i];
-        /* what takes something away explains more than who did not look at a result */
-        const bool explains = x->severity == ZO_ERROR && (x->forced || strchr("ABDFG", x->rule[0]));
-        const bool better = best == NULL || (x->forced && !best->forced) ||
-                            (x->forced == best->forced && x->rule[0] < 'F' && best->rule[0] >= 'F');
-        if (explains && better)
-            best = x;
-    }
+    unsigned tried = 0;
+    for (int w = 3; w >= 0 && !zo_spent(f); w--)
+        for (size_t i = 0; i < f->g->n_findings && !zo_spent(f); i++) {
+            const zo_finding *const x = &f->g->findings[i];
+            if (!explains(x) || weight(x) != w || tried++ >= FINDINGS_TRIED)
+                continue;
+            if (best == NULL)
+                best = x;
+            if (try_finding(f, base, x)) {
+                best = x;
+                w = -1;
+                break;
+            }
+        }
     if (best == NULL) {
         a->verdict = f->bad ? ZO_V_NOT_ORDER : ZO_V_UNFAITHFUL;
+        f->pair = shown;
         if (!f->bad)
             snprintf(a->text, sizeof(a->text), "in no order tried does the replay do what the recording did; first #%llu %.63s: %.319s",
-                     (unsigned long long)a->shows_at, a->shows_function, a->shows);
+                     (unsigned long long)shown.shows_at, shown.shows_function, shown.shows);
         return;
     }
     a->verdict = ZO_V_HOST_ORDER;
-    a->early = best->points[0];
-    const uint32_t node = zo_graph_node(f->g, a->early);
-    if (a->early.execution > 0 && node != ZO_NONE) /* what the host can move is the submit */
-        a->early = (zo_point){f->g->calls[f->g->instances[node].submit].number, 0};
-    if (best->n_points > 1)
-        a->late = best->points[1];
-    snprintf(a->object, sizeof(a->object), "%s", best->object);
-    snprintf(a->repair, sizeof(a->repair), "%s", best->repair);
-    snprintf(a->text, sizeof(a->text), "%s: %s", best->rule, best->what);
+    if (f->pair.verified[1] == 0 || f->pair.verified[0] != f->pair.verified[1])
+        take_finding(f, best);
+    f->pair.shows_at = shown.shows_at;
+    memcpy(f->pair.shows_function, shown.shows_function, sizeof(shown.shows_function));
+    memcpy(f->pair.shows, shown.shows, sizeof(shown.shows));
+    f->pair.fails[0] = f->pair.fails[1] = fails;
+    f->pair.passes[0] = f->pair.verified[0];
+    f->pair.passes[1] = f->pair.verified[1];
+    f->pair.found_after = a->replays;
+}
+
+/* The earliest order, three times. */
+static enum outcome try_baseline(finder *f, const line *base, unsigned *fails)
+{
+    enum { TIMES = 3 };
+    enum outcome outcomes[TIMES];
+    zr_report *const reports = malloc(TIMES * sizeof(*reports));
+    const line lines[TIMES] = {*base, *base, *base};
+    *fails = 0;
+    if (reports == NULL)
+        return CANNOT;
+    f->in_time = false;
+    zo_trials(f, lines, TIMES, "the earliest order", outcomes, reports);
+    bool late = false, can = true;
+    for (int i = 0; i < TIMES; i++) {
+        late |= reports[i].late > 0;
+        can &= outcomes[i] != CANNOT;
+        if (outcomes[i] == FAILS && (*fails)++ == 0) {
+            f->report = reports[i];
+            zo_note_where_it_shows(f);
+        }
+    }
+    f->in_time = !late;
+    free(reports);
+    return !can ? CANNOT : *fails > 0 ? FAILS : PASSES;
+}
+
+static bool search(finder *f, const line *base, enum outcome of_base, bool *other)
+{
+    const unsigned most = 2 * f->a->carriers + 8;
+    return zo_try_candidates(f, base, of_base, 0, most) || (of_base == FAILS && !f->bad && f->n_repairs == 0 && f->o->run == NULL && zo_try_host_writes(f)) ||
+           zo_try_family(f, base, of_base, other);
+}
+
+/* With what was found repaired, the next one. */
+static void search_more(finder *f)
+{
+    zo_answer *const a = f->a;
+    const zo_pair first = f->pair;
+    bool found = true, other;
+    while (found && a->n_more < ZO_PAIRS_MAX - 1 && !zo_spent(f)) {
+        line base;
+        if (!zo_line(f, ZO_P_EARLY, 0, NULL, NULL, 0, &base))
+            break;
+        const enum outcome of_base = zo_trial(f, &base, "with the repair");
+        found = of_base != CANNOT && search(f, &base, of_base, &other);
+        if (found)
+            a->more[a->n_more++] = f->pair;
+        free(base.nodes);
+    }
+    f->pair = first;
 }
 
 int zo_isolate(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_isolate_options *o, zo_answer *a)
@@ -497,43 +273,39 @@ int zo_isolate(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_iso
     line base = {0};
     for (size_t i = 0; i < g->n_chains; i++)
         a->carriers += g->chains[i].device;
-    if (!schedule(&f, ZO_P_EARLY, 0, NULL, NULL, 0, &base)) {
+    if (!zo_line(&f, ZO_P_EARLY, 0, NULL, NULL, 0, &base)) {
         snprintf(a->text, sizeof(a->text), "no order can be made of this trace: a wait that it says succeeded waits for what never runs");
         a->verdict = ZO_V_UNFAITHFUL;
         return ZT_OK;
     }
-    decide_recording(&f, ending);
-    enum outcome of_base = PASSES;
-    unsigned fails = 0;
-    bool late = false;
-    for (unsigned i = 0; i < 3 && of_base != CANNOT; i++) {
-        of_base = trial(&f, &base, "the earliest order");
-        fails += of_base == FAILS;
-        late |= f.report.late > 0;
-        if (of_base == FAILS && fails == 1)
-            note_where_it_shows(&f);
-    }
+    zo_decide_recording(&f, ending);
+    unsigned fails;
+    const enum outcome of_base = try_baseline(&f, &base, &fails);
     a->orders = 1;
-    bool found = false, other = false;
+    bool other = false;
+    int status = ZT_OK;
     if (of_base == CANNOT) {
-        free(base.nodes);
-        return ZT_E_USAGE;
-    }
-    f.in_time = !late;
-    if (fails != 0 && fails != 3) {
+        status = ZT_E_USAGE;
+    } else if (fails != 0 && fails != 3) {
         a->verdict = ZO_V_UNSTABLE;
-    } else {
-        found = try_candidates(&f, &base, of_base, 0, 2 * a->carriers + 8) ||
-                (of_base == FAILS && !f.bad && try_host_writes(&f)) || try_family(&f, &base, of_base, &other);
-        if (!found && spent(&f))
-            a->verdict = ZO_V_BUDGET;
-        else if (!found && other)
-            a->verdict = ZO_V_UNSTABLE;
-        else if (!found && of_base == FAILS)
-            explain_forced(&f);
+        snprintf(a->text, sizeof(a->text), "the earliest order fails %u of 3 times, at #%llu %.63s: %.319s", fails,
+                 (unsigned long long)f.pair.shows_at, f.pair.shows_function, f.pair.shows);
+    } else if (search(&f, &base, of_base, &other)) {
+        a->verdict = ZO_V_ORDER;
+        search_more(&f);
+    } else if (zo_spent(&f)) {
+        a->verdict = ZO_V_BUDGET;
+    } else if (other) {
+        a->verdict = ZO_V_UNSTABLE;
+    } else if (of_base == FAILS) {
+        explain_forced(&f, &base, fails);
     }
+    a->pair = f.pair;
+    if (a->verdict != ZO_V_ORDER && a->verdict != ZO_V_HOST_ORDER)
+        a->early = a->late = (zo_point){0, 0};
+    free(f.tried);
     free(base.nodes);
-    return ZT_OK;
+    return status;
 }
 
 int zo_order_fails(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_isolate_options *o, const uint32_t *nodes, size_t n,
@@ -542,9 +314,34 @@ int zo_order_fails(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo
     *a = (zo_answer){0};
     finder f = {.g = g, .plan = plan, .o = o, .a = a};
     const line l = {(uint32_t *)(uintptr_t)nodes, n};
-    decide_recording(&f, ending);
-    const enum outcome got = trial(&f, &l, "an order");
+    zo_decide_recording(&f, ending);
+    const enum outcome got = zo_trial(&f, &l, "an order");
     if (got == FAILS)
-        note_where_it_shows(&f);
+        zo_note_where_it_shows(&f);
+    a->pair = f.pair;
     return got == CANNOT ? -1 : got == FAILS;
+}
+
+static bool is_node(const zo_graph *g, uint32_t node)
+{
+    return node & (ZO_CALL_BIT | ZO_WRITE_BIT) ? (node & ~(ZO_CALL_BIT | ZO_WRITE_BIT)) < g->n_calls : node < g->n_instances;
+}
+
+bool zo_run_line(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_isolate_options *o, const uint32_t *nodes, size_t n,
+                 zr_report *report)
+{
+    zo_answer answer;
+    zo_isolate_options here = *o;
+    here.run = NULL;
+    here.judge = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (!is_node(g, nodes[i]))
+            return false;
+    finder f = {.g = g, .plan = plan, .o = &here, .a = &answer};
+    const line l = {(uint32_t *)(uintptr_t)nodes, n};
+    enum outcome outcome;
+    answer = (zo_answer){0};
+    zo_decide_recording(&f, ending);
+    zo_trials(&f, &l, 1, "an order", &outcome, report);
+    return true;
 }

@@ -160,6 +160,11 @@ enum zo_policy {
 size_t zo_schedule(zo_graph *graph, int policy, uint64_t value, const uint32_t *like, size_t n_like, const zo_edge *extra,
                    size_t n_extra, uint32_t **line, uint32_t *stuck);
 
+/* The earliest line with one node, a host call or its writes, later than its place among the host's calls: as early as `extra` lets it. */
+size_t zo_schedule_floating(zo_graph *graph, uint32_t floating, const zo_edge *extra, size_t n_extra, uint32_t **line, uint32_t *stuck);
+/* The node of the host's writes that belong to a call and can come at another time; ZO_NONE. */
+uint32_t zo_graph_write(const zo_graph *graph, uint64_t call);
+
 /*
  * Which bytes that a call was recorded with the host had written, where a command may have: those that the commands of the earliest
  * order leave otherwise. One replay, on first use; sets `options->learned`, which is the graph's. @return false if there is nothing to
@@ -190,27 +195,50 @@ typedef struct zo_isolate_options {
     int recording;            /* enum zo_recording */
     unsigned confirm;         /* trials of each claim, 0: 3 */
     unsigned budget;          /* trials in all, 0: 200 */
+    unsigned jobs;            /* trials side by side, 0: 1 */
     uint64_t seed;
     void (*progress)(void *ctx, const char *what, unsigned replays, unsigned budget);
+    /* NULL, or in place of the rules of docs/isolate.md: 0 the trial passes, 1 it fails, -1 it says nothing. */
+    int (*judge)(void *ctx, const zr_report *report);
+    /* NULL, or replays the line somewhere else. Its process has a graph of its own, and learns for itself. @return false: no report. */
+    bool (*run)(void *ctx, const uint32_t *line, size_t n, zr_report *report);
     void *ctx;
 } zo_isolate_options;
+
+#define ZO_PAIRS_MAX 8
+
+/* Two operations: early before late fails, late before early passes. */
+#define ZO_PAIR                                                                                                                            \
+    zo_point early, late;                                                                                                                  \
+    bool early_is_write;                /* early: the host's writes that #early.call has seen */                                           \
+    uint64_t early_submit, late_submit; /* calls that submitted them, 0 for host calls */                                                  \
+    char object[48];                                                                                                                       \
+    unsigned fails[2], passes[2], verified[2]; /* how many of how many; verified: with the repair */                                       \
+    uint64_t shows_at;                  /* call in which it shows, 0: not by a call */                                                     \
+    char shows_function[64], shows[320];                                                                                                   \
+    char inject[96], repair[320];                                                                                                          \
+    unsigned found_after /* trials */
+typedef struct zo_pair {
+    ZO_PAIR;
+} zo_pair;
 
 /* What isolating came to. Plain data. */
 typedef struct zo_answer {
     int verdict;
-    bool taken_for_bad;         /* the recording */
+    bool taken_for_bad; /* the recording */
     char why_taken[128];
-    zo_point early, late;       /* early before late fails, late before early passes */
-    bool early_is_write;        /* early: the host's writes that #early.call has seen */
-    uint64_t early_submit, late_submit; /* calls that submitted them, 0 for host calls */
-    char object[48];
-    unsigned fails[2], passes[2], verified[2];
-    uint64_t shows_at;          /* call in which it shows, 0: not by a call */
-    char shows_function[64], shows[320];
-    char inject[96], repair[320];
+    union { /* order, host-order */
+        struct {
+            ZO_PAIR;
+        };
+        zo_pair pair;
+    };
+    zo_pair more[ZO_PAIRS_MAX - 1]; /* found with those before repaired */
+    unsigned n_more;
     unsigned replays, orders, candidates, carriers;
     uint64_t inversions;        /* pairs that stand the other way in the line that was bisected, 0: none was */
     uint64_t seed;
+    char hidden_by[64];         /* what of the recorded driver keeps it from showing, "" */
     char driver[512], text[512];
 } zo_answer;
 
@@ -220,6 +248,10 @@ const char *zo_verdict_name(int verdict);
 /* Replays one line. @return 1 if it fails, 0 if it passes, -1 with a sentence in answer->text if it can't be replayed. */
 int zo_order_fails(zo_graph *graph, zr_plan *plan, const zt_ending *ending, const zo_isolate_options *options, const uint32_t *nodes,
                    size_t n, zo_answer *answer);
+
+/* The same with the report alone. @return false if that is no line of this graph. */
+bool zo_run_line(zo_graph *graph, zr_plan *plan, const zt_ending *ending, const zo_isolate_options *options, const uint32_t *nodes, size_t n,
+                 zr_report *report);
 
 /* ----------------------------------------------------------------------------------------------------------- explore */
 

@@ -10,6 +10,8 @@ typedef struct scheduler {
     zo_graph *g;
     uint32_t *host;      /* host calls in their order */
     size_t n_host, at;
+    bool floats;         /* g->floating is still to come, at `floats_at` of host or later */
+    size_t floats_at;
     uint8_t *ended;      /* by instance */
     uint8_t *called, *written; /* by call */
     uint32_t *started;   /* by chain: how many have started */
@@ -170,9 +172,10 @@ static void take(scheduler *s, uint32_t node)
 {
     zo_graph *const g = s->g;
     s->line[s->n++] = node;
+    s->floats &= node != g->floating;
     if (node & ZO_CALL_BIT) {
         s->called[node & ~ZO_CALL_BIT] = 1;
-        s->at++;
+        s->at += node != g->floating;
     } else if (node & ZO_WRITE_BIT) {
         s->written[node & ~ZO_WRITE_BIT] = 1;
     } else {
@@ -200,11 +203,16 @@ static uint32_t next(scheduler *s, bool believe)
     if (s->at < s->n_host) {
         const uint32_t h = s->host[s->at];
         const zo_call *const c = &g->calls[h];
-        const bool to_write = c->moves && !s->written[h];
+        const bool to_write = c->moves && !s->written[h] && (h | ZO_WRITE_BIT) != g->floating;
         if (to_write)
             consider(s, h | ZO_WRITE_BIT, writes[h], &best, &most);
         else if (believe || preds_done(s, c->preds, c->n_preds))
             consider(s, h | ZO_CALL_BIT, calls[h], &best, &most);
+    }
+    if (s->floats && s->at >= s->floats_at) {
+        const zo_call *const c = &g->calls[g->floating & ~(ZO_CALL_BIT | ZO_WRITE_BIT)];
+        if ((g->floating & ZO_WRITE_BIT) || preds_done(s, c->preds, c->n_preds))
+            consider(s, g->floating, UINT64_MAX, &best, &most);
     }
     for (size_t k = 0; k < g->n_chains; k++) {
         const zo_chain *const chain = &g->chains[k];
@@ -213,6 +221,23 @@ static uint32_t next(scheduler *s, bool believe)
                 consider(s, chain->nodes[i], s->priority[chain->nodes[i]], &best, &most);
     }
     return best;
+}
+
+/* The one host call, or the writes of one, that need not keep its place in the host's order: it may come later. */
+static void let_float(scheduler *s)
+{
+    const uint32_t node = s->g->floating, call = node & ~(ZO_CALL_BIT | ZO_WRITE_BIT);
+    for (size_t i = 0; node != ZO_NONE && i < s->n_host; i++) {
+        if (s->host[i] != call)
+            continue;
+        s->floats = true;
+        s->floats_at = i;
+        if (node & ZO_CALL_BIT) {
+            memmove(s->host + i, s->host + i + 1, (s->n_host - i - 1) * sizeof(*s->host));
+            s->n_host--;
+        }
+        return;
+    }
 }
 
 size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like, size_t n_like, const zo_edge *extra,
@@ -238,7 +263,8 @@ size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like
             else
                 s.called[i] = 1;
         qsort_r(s.host, s.n_host, sizeof(*s.host), by_order, g);
-        size_t wanted = s.n_host;
+        let_float(&s);
+        size_t wanted = s.n_host + (s.floats && (g->floating & ZO_CALL_BIT));
         for (size_t i = 0; i < g->n_calls; i++)
             wanted += g->calls[i].moves;
         for (size_t i = 0; i < g->n_instances; i++)
@@ -273,6 +299,20 @@ size_t zo_schedule(zo_graph *g, int policy, uint64_t value, const uint32_t *like
     free(s.extra);
     free(s.line);
     return n;
+}
+
+size_t zo_schedule_floating(zo_graph *g, uint32_t floating, const zo_edge *extra, size_t n_extra, uint32_t **line, uint32_t *stuck)
+{
+    g->floating = floating;
+    const size_t n = zo_schedule(g, ZO_P_EARLY, 0, NULL, 0, extra, n_extra, line, stuck);
+    g->floating = ZO_NONE;
+    return n;
+}
+
+uint32_t zo_graph_write(const zo_graph *g, uint64_t call)
+{
+    const uint32_t node = zo_graph_node(g, (zo_point){call, 0});
+    return node != ZO_NONE && g->calls[node & ~ZO_CALL_BIT].moves ? (node & ~ZO_CALL_BIT) | ZO_WRITE_BIT : ZO_NONE;
 }
 
 static zr_item write_item(const zo_call *c, const zo_write *w)

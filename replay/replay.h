@@ -82,6 +82,10 @@ typedef struct zr_options {
     uint32_t n_environment;
     const zr_point *points; /* syncs and delays; gates and holds are the caller's to turn into items, and with items syncs, too */
     size_t n_points;
+    unsigned tolerance_size; /* 4 or 8: memory that differs is the same if it is of such floating-point numbers, */
+    double tolerance;        /* and each is within this part of its size; 0: to the bit */
+    uint64_t watch;      /* call of which the report tells what it gave, 0 */
+    const char *watch_function, *watch_name; /* patterns: calls with such a name and result are counted; NULL */
     bool dry_run;        /* chooses the driver, makes no call */
 } zr_options;
 void zr_options_default(zr_options *options);
@@ -112,6 +116,10 @@ typedef struct zr_report {
     uint64_t late, first_late;   /* items: commands that had not ended before the next item's turn; so */
     uint64_t never_ran;          /* items: submitted, and in the end still not over */
     bool lost;                   /* items: a device was lost when all had run */
+    bool watch_made;             /* zr_options.watch was made, */
+    int64_t watch_result;        /* and gave this */
+    uint64_t watched;            /* calls that zr_options.watch_function and watch_name match */
+    uint64_t mismatches_of[4];   /* by enum zr_what */
     uint64_t error_call;         /* first call whose result is an error here, recorded or not; 0: none */
     char error_function[64], error_result[64];
     uint64_t failed_call; /* first recorded failure that came back, 0 if none */

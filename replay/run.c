@@ -4,6 +4,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -235,6 +236,18 @@ static bool is_needless(const zr_call *call)
     return call->func->kind == ZT_K_GET && call->id != ZR_NONE;
 }
 
+static void watch(zr_run *run, const zr_call *call, int64_t result)
+{
+    const zr_options *const o = run->options;
+    if (call->number == o->watch) {
+        run->report->watch_made = true;
+        run->report->watch_result = result;
+    }
+    if (o->watch_function != NULL && o->watch_name != NULL && fnmatch(o->watch_function, call->func->name, 0) == 0 &&
+        fnmatch(o->watch_name, zt_result_name(result), 0) == 0)
+        __atomic_add_fetch(&run->report->watched, 1, __ATOMIC_RELAXED);
+}
+
 static void note_error(zr_run *run, const zr_call *call, int64_t result)
 {
     zr_report *const report = run->report;
@@ -306,6 +319,8 @@ static void make_call(zr_run *run, const zr_call *call)
     if (atomic_load_explicit(&run->stop, memory_order_relaxed))
         return;
     __atomic_add_fetch(&run->report->calls, 1, __ATOMIC_RELAXED);
+    if (run->options->watch != 0 || run->options->watch_function != NULL)
+        watch(run, call, result);
     note_error(run, call, result);
     zr_check_result(run, call, result);
     if (call->n_outs > 0)

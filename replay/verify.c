@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -24,6 +25,7 @@ void zr_mismatch_add(zr_run *run, const zr_call *call, int what, const char *det
     pthread_mutex_lock(&run->mutex);
     zr_report *const report = run->report;
     const uint64_t number = call ? call->number : 0;
+    report->mismatches_of[what]++;
     /* threads may find theirs out of turn: the first is the one with the lowest number */
     if (report->mismatches++ == 0 || (number != 0 && number < report->first.call)) {
         report->first = (zr_mismatch){.call = number, .what = what};
@@ -190,6 +192,31 @@ void zr_take_outputs(zr_run *run, const zr_call *call, int64_t result)
     }
 }
 
+static double number_at(const uint8_t *at, unsigned size)
+{
+    float single;
+    double wide;
+    memcpy(&single, at, sizeof(single));
+    if (size == 4)
+        return single;
+    memcpy(&wide, at, sizeof(wide));
+    return wide;
+}
+
+/* Whether both hold floating-point numbers that are as good as the same. */
+static bool within(const zr_options *o, const uint8_t *a, const uint8_t *b, uint64_t len)
+{
+    const unsigned size = o->tolerance_size;
+    if (size == 0 || len % size != 0)
+        return false;
+    for (uint64_t i = 0; i < len; i += size) {
+        const double x = number_at(a + i, size), y = number_at(b + i, size);
+        if (memcmp(a + i, b + i, size) != 0 && !(fabs(x - y) <= o->tolerance * fmax(fabs(x), fabs(y))))
+            return false;
+    }
+    return true;
+}
+
 static void check_memory(zr_run *run, const zr_call *call, const zr_data *data)
 {
     const uint8_t *live = data->live;
@@ -215,7 +242,7 @@ static void check_memory(zr_run *run, const zr_call *call, const zr_data *data)
         zr_mismatch_add(run, call, ZR_W_MEMORY, detail, recorded, replayed);
         return;
     }
-    if (memcmp(live, data->bytes, data->len) == 0)
+    if (memcmp(live, data->bytes, data->len) == 0 || within(run->options, live, data->bytes, data->len))
         return;
     const uint8_t *const bytes = data->bytes;
     uint64_t first = data->len, n = 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "call_lines.h"
 #include "commands.h"
 #include "export.h"
 #include "order.h"
@@ -37,26 +38,7 @@ const zt_command zt_command_check = {
     .run = run,
 };
 
-#define FRAMES 3u      /* of a backtrace: the innermost */
 #define CONSEQUENCES 4u /* of a finding that are told by number */
-
-/* What is said of the calls that findings name. */
-typedef struct line {
-    uint64_t call;
-    char *text, *backtrace, *function;
-} line;
-
-static int by_call(const void *a, const void *b)
-{
-    const line *const x = a, *const y = b;
-    return x->call < y->call ? -1 : x->call > y->call;
-}
-
-static line *find_line(line *lines, size_t n, uint64_t call)
-{
-    const line key = {.call = call};
-    return n ? bsearch(&key, lines, n, sizeof(*lines), by_call) : NULL;
-}
 
 static bool wanted(const char *rules, const char *rule)
 {
@@ -71,79 +53,25 @@ static bool wanted(const char *rules, const char *rule)
     return false;
 }
 
-static size_t collect(const zo_graph *graph, const char *rules, line **out)
+static size_t collect(const zo_graph *graph, const char *rules, zt_call_line **out)
 {
     const zo_finding *f;
     const zo_consequence *c;
     const size_t n = zo_findings(graph, &f), m = zo_consequences(graph, &c);
-    line *const lines = calloc(n * ZO_FINDING_POINTS + m + 1, sizeof(*lines));
-    size_t used = 0, kept = 0;
+    zt_call_line *const lines = calloc(n * ZO_FINDING_POINTS + m + 1, sizeof(*lines));
+    size_t used = 0;
     for (size_t i = 0; lines != NULL && i < n; i++)
         for (unsigned k = 0; wanted(rules, f[i].rule) && k < f[i].n_points; k++)
             lines[used++].call = f[i].points[k].call;
     for (size_t i = 0; lines != NULL && i < m; i++)
         lines[used++].call = c[i].call;
-    if (used > 0)
-        qsort(lines, used, sizeof(*lines), by_call);
-    for (size_t i = 0; i < used; i++)
-        if (kept == 0 || lines[kept - 1].call != lines[i].call)
-            lines[kept++] = lines[i];
     *out = lines;
-    return kept;
+    return zt_call_lines_sort(lines, used);
 }
 
-/* The innermost frames in one line; what lies behind main is the same for all. @return NULL without any. */
-static char *short_backtrace(zt_trace *trace, const zt_call *call)
+static void print_point(const zo_point *p, zt_call_line *lines, size_t n)
 {
-    char *all = NULL;
-    size_t size = 0;
-    bool in_main = false;
-    FILE *const out = call->n_backtrace > 0 ? open_memstream(&all, &size) : NULL;
-    for (uint32_t i = 0; out != NULL && i < call->n_backtrace && i < FRAMES && !in_main; i++) {
-        const char *const name = zt_trace_frame(trace, call->backtrace[i]);
-        fputs(i > 0 ? ", from " : "at ", out);
-        if (name != NULL)
-            fputs(name, out);
-        else
-            fprintf(out, "0x%llx", (unsigned long long)call->backtrace[i]);
-        in_main = name != NULL && strncmp(name, "main", 4) == 0 && (name[4] == ' ' || name[4] == '\0');
-    }
-    return out != NULL && fclose(out) == 0 ? all : NULL;
-}
-
-static void read_calls(zt_trace *trace, line *lines, size_t n)
-{
-    zt_objects *const objects = zt_objects_new();
-    zt_text *const text = zt_text_new();
-    zt_events *events = NULL;
-    zt_event event;
-    zt_trace_seek(trace, 1);
-    if (n == 0 || objects == NULL || text == NULL || zt_events_open(&events, trace) != ZT_OK)
-        goto out;
-    while (zt_events_next(events, &event) == ZT_OK) {
-        const bool last = event.phase == ZT_LEAVE || !event.call->returned;
-        line *const l = last ? find_line(lines, n, event.call->number) : NULL;
-        if (event.phase == ZT_LEAVE)
-            zt_objects_event(objects, trace, &event);
-        if (l != NULL && l->text == NULL) {
-            zt_text_clear(text);
-            zt_print_call(text, trace, objects, event.call, ZT_P_NO_TIME);
-            l->text = strdup(zt_text_get(text, NULL));
-            l->backtrace = short_backtrace(trace, event.call);
-            l->function = strdup(event.call->func->name);
-        }
-        if (event.phase == ZT_ENTER)
-            zt_objects_event(objects, trace, &event);
-    }
-out:
-    zt_events_close(events);
-    zt_text_free(text);
-    zt_objects_free(objects);
-}
-
-static void print_point(const zo_point *p, line *lines, size_t n)
-{
-    const line *const l = find_line(lines, n, p->call);
+    const zt_call_line *const l = zt_call_line_of(lines, n, p->call);
     if (l != NULL && l->text != NULL)
         printf("    %s", l->text);
     else
@@ -151,8 +79,10 @@ static void print_point(const zo_point *p, line *lines, size_t n)
     if (p->execution > 1)
         printf(" (execution %u)", p->execution);
     putchar('\n');
-    if (l != NULL && l->backtrace != NULL)
-        printf("        %s\n", l->backtrace);
+    for (unsigned i = 0; l != NULL && i < ZT_FRAMES && l->frames[i] != NULL; i++)
+        printf("%s%s", i == 0 ? "        at " : ", from ", l->frames[i]);
+    if (l != NULL && l->frames[0] != NULL)
+        putchar('\n');
 }
 
 /* Two calls tell the story; further ones go by number. */
@@ -171,7 +101,7 @@ static void print_further(const zo_finding *f)
     putchar('\n');
 }
 
-static void print_finding(const zo_finding *f, line *lines, size_t n)
+static void print_finding(const zo_finding *f, zt_call_line *lines, size_t n)
 {
     const bool pageable = strcmp(f->object, "host memory") == 0;
     printf("#%llu: %s: %s: %s [%s]\n", (unsigned long long)f->points[0].call, zo_severity_name(f->severity), f->rule, f->what,
@@ -193,7 +123,7 @@ static void print_finding(const zo_finding *f, line *lines, size_t n)
         printf("  repair: %s\n", f->repair);
 }
 
-static void print_consequences(const zo_graph *graph, const uint32_t *shown_as, line *lines, size_t n)
+static void print_consequences(const zo_graph *graph, const uint32_t *shown_as, zt_call_line *lines, size_t n)
 {
     const zo_finding *f;
     const zo_consequence *c;
@@ -206,7 +136,7 @@ static void print_consequences(const zo_graph *graph, const uint32_t *shown_as, 
         for (size_t k = 0; said < all && said < CONSEQUENCES; k++) {
             if (c[k].of != i)
                 continue;
-            const line *const l = said == 0 ? find_line(lines, n, c[k].call) : NULL;
+            const zt_call_line *const l = said == 0 ? zt_call_line_of(lines, n, c[k].call) : NULL;
             printf("%s#%llu%s%s", said == 0 ? "" : said + 1 == all ? " and " : ", ", (unsigned long long)c[k].call,
                    l && l->function ? " " : "", l && l->function ? l->function : "");
             cause = cause[0] == 0 ? c[k].cause : cause;
@@ -221,7 +151,7 @@ static void print_consequences(const zo_graph *graph, const uint32_t *shown_as, 
     }
 }
 
-static void json_finding(const zo_finding *f, line *lines, size_t n)
+static void json_finding(const zo_finding *f, zt_call_line *lines, size_t n)
 {
     printf("{\"rule\":\"%s\",\"class\":\"%s\",\"severity\":\"%s\",\"calls\":[", f->rule, zo_class_name(f->class),
            zo_severity_name(f->severity));
@@ -232,7 +162,7 @@ static void json_finding(const zo_finding *f, line *lines, size_t n)
         printf("%s%u", i ? "," : "", f->points[i].execution);
     printf("],\"functions\":[");
     for (unsigned i = 0; i < f->n_points; i++) {
-        const line *const l = find_line(lines, n, f->points[i].call);
+        const zt_call_line *const l = zt_call_line_of(lines, n, f->points[i].call);
         printf("%s", i ? "," : "");
         zt_json_string(stdout, l && l->function ? l->function : "");
     }
@@ -290,7 +220,7 @@ static int report(zo_graph *graph, zt_trace *trace, const char *rules, int fail_
     const zo_finding *f;
     const size_t n = zo_findings(graph, &f);
     uint32_t *const shown_as = malloc((n + 1) * sizeof(*shown_as)), shown = 0; /* place among those that are shown */
-    line *lines;
+    zt_call_line *lines;
     const size_t n_lines = collect(graph, rules, &lines);
     size_t counts[3] = {0};
     int status = ZT_EXIT_OK;
@@ -309,7 +239,7 @@ static int report(zo_graph *graph, zt_trace *trace, const char *rules, int fail_
             status = ZT_EXIT_DIFFERS;
     }
     if (!quiet) {
-        read_calls(trace, lines, n_lines);
+        zt_call_lines_read(trace, lines, n_lines);
         if (json)
             printf("{\"findings\":[");
         for (size_t i = 0; i < n; i++) {
@@ -336,11 +266,7 @@ static int report(zo_graph *graph, zt_trace *trace, const char *rules, int fail_
             print_doubt(graph, false);
         }
     }
-    for (size_t i = 0; i < n_lines; i++) {
-        free(lines[i].text);
-        free(lines[i].backtrace);
-        free(lines[i].function);
-    }
+    zt_call_lines_clear(lines, n_lines);
     free(lines);
     free(shown_as);
     return status;

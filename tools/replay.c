@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "report.h"
 #include "replay_line.h"
 
 enum { DRIVER = 1, DEVICE, SCHEDULE, THREADS, SERIALIZE, VERIFY, FROM, TO, LOOP, TIMEOUT, INJECT, ORDER, DRY_RUN, JSON, QUIET };
@@ -113,46 +114,6 @@ static int option_value(const zt_parser *parser, zr_options *o, int id)
         break;
     }
     return -1;
-}
-
-static void print_json(const zr_report *r)
-{
-    printf("{\"same\":%s,\"verdict\":%d,\"calls\":%llu,\"not_made\":%llu,\"first_mismatch\":",
-           r->verdict == ZR_SAME ? "true" : "false", r->verdict, (unsigned long long)r->calls,
-           (unsigned long long)r->not_made);
-    if (r->mismatches > 0) {
-        printf("{\"call\":%llu,\"function\":", (unsigned long long)r->first.call);
-        zt_json_string(stdout, r->first.function);
-        printf(",\"what\":\"%s\",\"recorded\":", zr_what_name(r->first.what));
-        zt_json_string(stdout, r->first.recorded);
-        printf(",\"replayed\":");
-        zt_json_string(stdout, r->first.replayed);
-        printf(",\"detail\":");
-        zt_json_string(stdout, r->first.detail);
-        printf("}");
-    } else {
-        printf("null");
-    }
-    printf(",\"mismatches\":%llu,\"injected\":%llu,\"mapped\":%llu,\"callbacks\":%llu,\"compared_bytes\":%llu,"
-           "\"rounds\":%llu,\"time_ns\":%llu,"
-           "\"failure\":",
-           (unsigned long long)r->mismatches, (unsigned long long)r->injected, (unsigned long long)r->mapped,
-           (unsigned long long)r->callbacks, (unsigned long long)r->compared, (unsigned long long)r->rounds,
-           (unsigned long long)r->ns);
-    if (r->failed_call != 0) {
-        printf("{\"call\":%llu,\"function\":", (unsigned long long)r->failed_call);
-        zt_json_string(stdout, r->failed_function);
-        printf(",\"result\":");
-        zt_json_string(stdout, r->failed_result);
-        printf("}");
-    } else {
-        printf("null");
-    }
-    printf(",\"driver\":");
-    zt_json_string(stdout, r->driver);
-    printf(",\"message\":");
-    zt_json_string(stdout, r->message);
-    printf("}\n");
 }
 
 static void print_text(const zr_report *r, const zr_options *o)
@@ -271,7 +232,7 @@ static int run(int argc, char **argv)
         if (report.message[0] != 0)
             zt_complain("%s: %s", path, report.message);
         if (json)
-            print_json(&report);
+            zt_print_report_json(stdout, &report);
         else if (!quiet)
             print_text(&report, &o);
     }

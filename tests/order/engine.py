@@ -50,7 +50,8 @@ def judge(trace, o, *options):
     errors = [f for f in check(trace)["findings"] if f["severity"] == "error"]
     seen = any(w <= set(f["calls"]) for w in wanted for f in errors)
     right = a["verdict"] in ("order", "host-order") and named in wanted
-    return Answer(right, a["verdict"], a["replays"], a["replays"] <= budget(a["carriers"], a["inversions"]), sorted(named),
+    replays = a["found_after"] if right else a["replays"]
+    return Answer(right, a["verdict"], replays, replays <= budget(a["carriers"], a["inversions"]), sorted(named),
                   [sorted(w, key=str) for w in wanted], seen, a["text"])
 
 

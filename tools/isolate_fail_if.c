@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* --fail-if: what makes a trial a failing one, in the user's words. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "isolate.h"
+#include "report.h"
+
+enum { SKIP = 125 };
+
+static isolate *isolate_of(void *ctx)
+{
+    return ctx;
+}
+
+static int by_result(void *ctx, const zr_report *report)
+{
+    (void)ctx;
+    return report->watched > 0;
+}
+
+static int by_memory(void *ctx, const zr_report *report)
+{
+    (void)ctx;
+    return report->mismatches_of[ZR_W_MEMORY] > 0;
+}
+
+static int status_of(const char *command, const char *folder, const char *report)
+{
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        if (chdir(folder) == 0 && setenv("ZETRACE_REPORT", report, 1) == 0) {
+            dup2(STDERR_FILENO, STDOUT_FILENO); /* isolate's own output is for its answer */
+            execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        }
+        _exit(SKIP);
+    }
+    int status = 0;
+    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+        return SKIP;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+/* As git bisect run: 0 good, 125 can't be told, else bad. */
+static int by_command(void *ctx, const zr_report *report)
+{
+    const char *const temporary = getenv("TMPDIR");
+    char folder[4096], file[4160];
+    snprintf(folder, sizeof(folder), "%s/zetrace-trial.XXXXXX", temporary && temporary[0] ? temporary : "/tmp");
+    if (mkdtemp(folder) == NULL)
+        return -1;
+    snprintf(file, sizeof(file), "%s/report.json", folder);
+    FILE *const out = fopen(file, "w");
+    int status = SKIP;
+    if (out != NULL) {
+        zt_print_report_json(out, report);
+        if (fclose(out) == 0)
+            status = status_of(isolate_of(ctx)->fail_if + strlen("exit:"), folder, file);
+    }
+    unlink(file);
+    if (rmdir(folder) != 0)
+        zt_complain("%s: left as it is, for the command of --fail-if put files there", folder);
+    return status == SKIP ? -1 : status != 0;
+}
+
+const char *isolate_fail_if(isolate *run, const char *argument)
+{
+    run->fail_if = argument;
+    run->options.ctx = run;
+    if (strcmp(argument, "memory") == 0) {
+        run->options.judge = by_memory;
+        return NULL;
+    }
+    if (strncmp(argument, "exit:", 5) == 0 && argument[5] != '\0') {
+        run->options.judge = by_command;
+        return NULL;
+    }
+    if (strncmp(argument, "result:", 7) != 0)
+        return "wants result:FUNCTION-GLOB=RESULT, memory or exit:COMMAND";
+    run->watch_function = strdup(argument + 7);
+    char *const equals = run->watch_function ? strchr(run->watch_function, '=') : NULL;
+    if (equals == NULL || equals == run->watch_function || equals[1] == '\0')
+        return "wants a function and a result, as in result:zeCommandQueue*=ZE_RESULT_ERROR_UNKNOWN";
+    *equals = '\0';
+    run->replay.watch_function = run->watch_function;
+    run->replay.watch_name = equals + 1;
+    run->options.judge = by_result;
+    return NULL;
+}
+
+void isolate_fail_if_free(isolate *run)
+{
+    free(run->watch_function);
+    run->watch_function = NULL;
+}
