@@ -3,18 +3,22 @@
 
     engine.py bugs SEEDS [CLASS]...     of each class SEEDS programs: does isolate name the pair, in how many replays
     engine.py twins SEEDS               intact programs: nothing from isolate, no error from check
+    engine.py bench SEEDS TWINS RUNS    both, beside running the program RUNS times and hoping
 """
 import collections
+import concurrent.futures
 import json
 import math
+import os
 import sys
 import tempfile
-import os
 
 import random_test
 from random_test import harness
 
 CONFIRM = 3
+JOBS = 2
+GOAL = 95  # percent of the bugs
 Answer = collections.namedtuple("Answer", "right verdict replays within named wanted check text")
 
 
@@ -34,6 +38,10 @@ def check(trace):
     return json.loads(r.stdout)
 
 
+def errors_of(trace):
+    return [f for f in check(trace)["findings"] if f["severity"] == "error"]
+
+
 def isolate(trace, *options):
     r = harness.zetrace("isolate", "--json", f"--confirm={CONFIRM}", *options, trace, timeout=600)
     if r.returncode not in (0, 1, 4):
@@ -47,59 +55,136 @@ def judge(trace, o, *options):
     wanted = [set(pair_of(names, r)) for r in (o.removed, *o.also)]
     a = isolate(trace, *options)
     named = {a["early"]["call"], a["late"]["call"]}
-    errors = [f for f in check(trace)["findings"] if f["severity"] == "error"]
-    seen = any(w <= set(f["calls"]) for w in wanted for f in errors)
+    seen = any(w <= set(f["calls"]) for w in wanted for f in errors_of(trace))
     right = a["verdict"] in ("order", "host-order") and named in wanted
     replays = a["found_after"] if right else a["replays"]
     return Answer(right, a["verdict"], replays, replays <= budget(a["carriers"], a["inversions"]), sorted(named),
                   [sorted(w, key=str) for w in wanted], seen, a["text"])
 
 
-def bugs(seeds, classes, first=1):
-    print(f"{'class':14} {'programs':>8} {'right':>6} {'within':>7} {'check':>6} {'replays: median':>16} {'max':>4}")
-    total = good = 0
+def bug(program):
+    """@return what isolate and check say of a recording of the program, None if it could not be made."""
+    klass, seed = program
+    trace, o = random_test.record(seed, klass)
+    answer = judge(trace, o) if o.removed is not None else None
+    os.unlink(trace)
+    return answer
+
+
+def twin(program):
+    """@return what isolate or check reports of a correct program, None if nothing."""
+    klass, seed = program
+    trace, o = random_test.record(seed, klass, intact=True)
+    if not random_test.good(o):
+        raise AssertionError(f"{klass} {seed}: the twin is not correct: {o}")
+    a, errors = isolate(trace), errors_of(trace)
+    os.unlink(trace)
+    return None if a["verdict"] == "none-found" and not errors else f"{a['verdict']} {a['early']} {a['late']} {a['text']} {errors[:1]}"
+
+
+def each(work, programs, what):
+    """(program, what `work` returns of it) in the order of `programs`, JOBS at a time. Progress goes to a terminal."""
+    def progress(text):
+        if sys.stderr.isatty():
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+        for i, (program, result) in enumerate(zip(programs, pool.map(work, programs))):
+            progress("")
+            yield program, result
+            progress(f"{what}: {i + 1} of {len(programs)}, {program[0]}")
+    progress("")
+
+
+def twins_of(n, first=1):
+    classes = random_test.CLASSES
+    return [(classes[seed % len(classes)], seed) for seed in range(first, first + n)]
+
+
+def shows_in(program, runs):
+    schedules = random_test.schedules_of(runs)
+    return len(random_test.shown(program[1], program[0], schedules)) / len(schedules)
+
+
+def row_of(klass, answers):
+    replays = sorted(a.replays for a in answers) or [0]
+    return (f"{klass:14} {len(answers):8} {sum(a.right for a in answers):6} {sum(a.right and a.within for a in answers):7} "
+            f"{sum(a.check for a in answers):6} {replays[len(replays) // 2]:16} {replays[-1]:4}")
+
+
+def bugs(seeds, classes, runs=0, first=1):
+    """Prints a row for each class. @return (all answers, in how many programs one of `runs` runs showed the bug)."""
+    print(f"{'class':14} {'programs':>8} {'right':>6} {'within':>7} {'check':>6} {'replays: median':>16} {'max':>4}"
+          + (f"   {runs} runs show {'rate':>6}" if runs else ""), flush=True)
+    everything, everywhere = [], []
     for klass in classes:
-        answers = []
-        for seed in range(first, first + seeds):
-            trace, o = random_test.record(seed, klass)
-            if o.removed is None:
+        answers, rates = [], []
+        programs = [(klass, seed) for seed in range(first, first + seeds)]
+        for (_, seed), a in each(bug, programs, "isolate"):
+            if a is None:
+                print(f"  {klass} {seed}: the program can't be run", flush=True)
                 continue
-            a = judge(trace, o)
             answers.append(a)
-            if not a.right or not a.within or not a.check:
+            if not a.right or not a.within:
                 print(f"  {klass} {seed}: {a}", flush=True)
-            os.unlink(trace)
-        replays = sorted(a.replays for a in answers) or [0]
-        right = sum(a.right for a in answers)
-        total += len(answers)
-        good += sum(a.right and a.within for a in answers)
-        print(f"{klass:14} {len(answers):8} {right:6} {sum(a.right and a.within for a in answers):7} {sum(a.check for a in answers):6} "
-              f"{replays[len(replays) // 2]:16} {replays[-1]:4}", flush=True)
-    print(f"{good} of {total} right within their replays ({100 * good / max(1, total):.1f} %)")
-    return good < 0.95 * total
+        if runs:
+            rates = [rate for _, rate in each(lambda p: shows_in(p, runs), programs, "running again")]
+        print(row_of(klass, answers) + (f"   {sum(r > 0 for r in rates):12} {100 * sum(rates) / max(1, len(rates)):5.1f}%" if runs else ""),
+              flush=True)
+        everything += answers
+        everywhere += rates
+    print(row_of("all", everything) + (f"   {sum(r > 0 for r in everywhere):12} {100 * sum(everywhere) / max(1, len(everywhere)):5.1f}%"
+                                       if runs else ""), flush=True)
+    return everything, sum(r > 0 for r in everywhere)
 
 
-def twins(seeds, first=1):
+def twins(n):
+    """@return how many intact programs something is said about."""
     said = 0
-    for seed in range(first, first + seeds):
-        klass = random_test.CLASSES[seed % len(random_test.CLASSES)]
-        trace, o = random_test.record(seed, klass, intact=True)
-        a = isolate(trace)
-        errors = [f for f in check(trace)["findings"] if f["severity"] == "error"]
-        if a["verdict"] != "none-found" or errors:
+    for (klass, seed), report in each(twin, twins_of(n), "twins"):
+        if report is not None:
             said += 1
-            print(f"  {klass} {seed}: {a['verdict']} {a['early']} {a['late']} {a['text']} {errors[:1]}", flush=True)
-        os.unlink(trace)
-    print(f"{seeds} intact programs, {said} with a report")
-    return said > 0
+            print(f"  {klass} {seed}: {report}", flush=True)
+    return said
+
+
+def share(answers):
+    return 100 * sum(a.right and a.within for a in answers) / max(1, len(answers))
+
+
+def bench(seeds, n_twins, runs):
+    def goal(text, met):  # a few programs say nothing of a percentage
+        return f"   goal {text}: {'met' if met else 'MISSED'}" if seeds > 5 else ""
+
+    print(f"\nisolate: random programs with one edge left out, each recorded once, where it went well if it could; {runs} runs: the same\n"
+          "program on the schedules async, lazy and seed:N, and the share of runs in which it goes wrong")
+    answers, shown = bugs(seeds, random_test.CLASSES, runs)
+    said = twins(n_twins)
+    print(f"right and within their replays: {share(answers):.1f} %{goal(f'>= {GOAL} %', share(answers) >= GOAL)}\n"
+          f"reports on {n_twins} correct programs: {said}{goal('0', said == 0)}\n"
+          f"bugs found: {sum(a.right for a in answers)} of {len(answers)} by isolate, {sum(a.check for a in answers)} named by check, "
+          f"{shown} show in {runs} runs{goal('more than these', sum(a.right for a in answers) > shown)}", flush=True)
+
+
+def main(what="", *rest):
+    numbers = [int(a) for a in rest if a.isdigit()]
+    with tempfile.TemporaryDirectory(prefix="zetrace-engine.") as folder:
+        os.chdir(folder)
+        try:
+            if what == "bugs" and len(numbers) == 1:
+                answers, _ = bugs(numbers[0], rest[1:] or random_test.CLASSES)
+                print(f"{share(answers):.1f} % right within their replays")
+                return share(answers) < GOAL
+            if what == "twins" and len(numbers) == 1:
+                said = twins(numbers[0])
+                print(f"{numbers[0]} intact programs, {said} with a report")
+                return said > 0
+            if what == "bench" and len(numbers) == 3:
+                return bench(*numbers)
+        finally:
+            os.chdir("/")
+    return __doc__
 
 
 if __name__ == "__main__":
-    what, seeds, *rest = sys.argv[1:] or ["", "0"]
-    with tempfile.TemporaryDirectory(prefix="zetrace-engine.") as folder:
-        os.chdir(folder)
-        if what == "bugs":
-            sys.exit(bugs(int(seeds), rest or random_test.CLASSES))
-        if what == "twins":
-            sys.exit(twins(int(seeds)))
-    sys.exit(__doc__)
+    sys.exit(main(*sys.argv[1:]))

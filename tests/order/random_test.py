@@ -138,12 +138,21 @@ def twins(seeds):
     return bad > 0
 
 
+def schedules_of(runs):
+    return ["async", "lazy", *(f"seed:{n}" for n in range(1, runs + 1))][:runs]
+
+
+def shown(seed, klass, schedules):
+    """@return the schedules on which the bug shows."""
+    return [s for s in schedules if not good(run(seed, klass, s))]
+
+
 def rates(seeds, runs):
-    schedules = ["async", "lazy", *(f"seed:{n}" for n in range(1, runs + 1))]
+    schedules = schedules_of(runs)
     print(f"{seeds} programs a class, {len(schedules)} runs each: how many show the bug, and how often")
     print(f"{'class':14} {'programs':>8} {'shown':>6} {'of runs':>8} {'async':>6} {'lazy':>6} {'eager hides':>12} {'named order':>12}")
     for klass in CLASSES:
-        made = shown = hits = hides = forced = 0
+        made = seen = hits = hides = forced = 0
         at = collections.Counter()
         for seed in range(1, seeds + 1):
             eager = run(seed, klass, "eager")
@@ -153,11 +162,11 @@ def rates(seeds, runs):
             hides += good(eager)
             with tempfile.NamedTemporaryFile() as order:
                 forced += not good(run(seed, klass, f"script:{order.name}", False, f"--script={order.name}"))
-            found = [s for s in schedules if not good(run(seed, klass, s))]
+            found = shown(seed, klass, schedules)
             at.update(found)
             hits += len(found)
-            shown += bool(found)
-        print(f"{klass:14} {made:8} {shown:6} {100 * hits / max(1, made * len(schedules)):7.1f}% {at['async']:6} {at['lazy']:6} "
+            seen += bool(found)
+        print(f"{klass:14} {made:8} {seen:6} {100 * hits / max(1, made * len(schedules)):7.1f}% {at['async']:6} {at['lazy']:6} "
               f"{hides:12} {forced:12}", flush=True)
     return 0
 
