@@ -284,7 +284,7 @@ int zo_graph_make(zo_graph **out, zt_trace *trace, const zo_graph_options *optio
     uint32_t *const threads = malloc(THREADS * sizeof(*threads));
     zt_events *events = NULL;
     if (g != NULL) {
-        *g = (zo_graph){.floating = ZO_NONE, .trace = trace, .names = zt_objects_new(), .budget = 1u << 16};
+        *g = (zo_graph){.floating = ZO_NONE, .patient = ZO_NONE, .trace = trace, .names = zt_objects_new(), .budget = 1u << 16};
         g->pageable = (zo_object){.chain = ZO_NONE, .parent = ZO_NONE};
         if (options != NULL)
             g->options = *options;

@@ -172,6 +172,9 @@ static void describe(zo_graph *g, zo_finding *f, const zo_conflict *c)
         snprintf(f->repair, sizeof(f->repair), "reset the event behind the last round's waits and before %s", first);
     } else if (c->kind == ZO_X_EVENT_RESET) {
         snprintf(f->repair, sizeof(f->repair), "an event of its own for each round, or the reset behind a wait for both sides");
+    } else if (c->forced && c->kind == ZO_X_HOST_WRITE) { /* seen at `second`, which may be what lets `first` go */
+        snprintf(f->repair, sizeof(f->repair), "write the memory only behind a wait for %s: now it was written by %s, before which %s cannot end",
+                 first, second, first);
     } else if (c->forced) {
         snprintf(f->repair, sizeof(f->repair), "move %s behind a wait for %s: now %s cannot end before it", second, first, first);
     } else {

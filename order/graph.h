@@ -161,6 +161,8 @@ struct zo_graph {
     zo_chain *chains; size_t n_chains, room_chains;
     zo_access *accesses; size_t n_accesses, room_accesses;
     zo_write *writes; size_t n_writes, room_writes;
+    bool in_time;      /* in replays of the earliest order every command ends in its turn; known once isolate has tried */
+    uint32_t patient;  /* call that comes only when no command can run before it, ZO_NONE */
     uint32_t floating; /* node that zo_schedule may put later than its place, ZO_NONE */
     zo_write *unread; size_t n_unread, room_unread;
     struct zo_read *reads; size_t n_reads, room_reads;

@@ -162,7 +162,7 @@ static void take_finding(finder *f, const zo_finding *x)
     snprintf(f->a->text, sizeof(f->a->text), "%s: %s", x->rule, x->what);
 }
 
-static bool try_finding(finder *f, const line *base, const zo_finding *x)
+static bool try_finding(finder *f, const line *base, const zo_finding *x, uint64_t shows_at)
 {
     take_finding(f, x);
     uint32_t early = zo_graph_node(f->g, f->pair.early);
@@ -171,7 +171,18 @@ static bool try_finding(finder *f, const line *base, const zo_finding *x)
         return false;
     if (f->pair.early_is_write && (early & ZO_CALL_BIT) && f->g->calls[early & ~ZO_CALL_BIT].moves)
         early = (early & ~ZO_CALL_BIT) | ZO_WRITE_BIT;
-    return cures(f, base, early, late);
+    f->a->moved_behind = f->pair.late;
+    if (cures(f, base, early, late))
+        return true;
+    /* a reset has to follow the wait, too */
+    const uint64_t wait = f->bad_wait != 0 ? f->bad_wait : shows_at;
+    const uint32_t behind = wait > f->pair.early.call ? zo_graph_node(f->g, (zo_point){wait, 0}) : ZO_NONE;
+    f->pair.verified[0] = f->pair.verified[1] = 0;
+    f->a->moved_behind = (zo_point){wait, 0};
+    if (behind != ZO_NONE && cures(f, base, early, behind))
+        return true;
+    f->a->moved_behind = (zo_point){0, 0};
+    return false;
 }
 
 /* No order passes: perhaps the program itself forces the bad one. A finding whose call cures it when it alone is moved is the one. */
@@ -188,7 +199,7 @@ static void explain_forced(finder *f, const line *base, unsigned fails)
                 continue;
             if (best == NULL)
                 best = x;
-            if (try_finding(f, base, x)) {
+            if (try_finding(f, base, x, shown.shows_at)) {
                 best = x;
                 w = -1;
                 break;
@@ -235,7 +246,7 @@ static enum outcome try_baseline(finder *f, const line *base, unsigned *fails)
             zo_note_where_it_shows(f);
         }
     }
-    f->in_time = !late;
+    f->in_time = f->g->in_time = !late;
     free(reports);
     return !can ? CANNOT : *fails > 0 ? FAILS : PASSES;
 }
@@ -266,45 +277,105 @@ static void search_more(finder *f)
     f->pair = first;
 }
 
+/* A bad recording that passes in every order here: the program's own calls forbid what it did, or nothing explains it. */
+static void explain_unshown(finder *f)
+{
+    zo_answer *const a = f->a;
+    for (size_t i = 0; i < f->g->n_findings; i++) {
+        const zo_finding *const x = &f->g->findings[i];
+        if (x->severity != ZO_ERROR || !x->forced || !explains(x))
+            continue;
+        take_finding(f, x);
+        a->verdict = ZO_V_HOST_ORDER;
+        f->pair.found_after = a->replays;
+        return;
+    }
+    a->verdict = ZO_V_UNFAITHFUL;
+    snprintf(a->text, sizeof(a->text), "the recorded run was a bad one, but no replay shows it, in any order tried");
+}
+
+typedef struct search_result {
+    line base;
+    enum outcome of_base;
+    unsigned fails;
+    bool other, found;
+} search_result;
+
+static search_result search_all(finder *f)
+{
+    search_result r = {.of_base = PASSES};
+    if (!zo_line(f, ZO_P_EARLY, 0, NULL, NULL, 0, &r.base))
+        return r;
+    r.of_base = try_baseline(f, &r.base, &r.fails);
+    if (f->a->orders == 0)
+        f->a->orders = 1;
+    if (r.of_base != CANNOT && (r.fails == 0 || r.fails == 3))
+        r.found = search(f, &r.base, r.of_base, &r.other);
+    return r;
+}
+
+/*
+ * A bad recording that no call's result says is bad: first an order is looked for that shows a fault, for a fault is what such a
+ * program may have died of, and only then one that has other contents, or in which the wait is answered.
+ */
+static search_result search_for_faults(finder *f)
+{
+    const uint64_t wait = f->bad_wait;
+    const uint32_t patient = f->g->patient;
+    f->bad_by_result = true;
+    f->bad_wait = 0;
+    f->g->patient = ZO_NONE;
+    search_result r = search_all(f);
+    if (r.found || r.of_base != PASSES || r.base.n == 0 || zo_spent(f))
+        return r;
+    free(r.base.nodes);
+    free(f->tried);
+    f->tried = NULL;
+    f->n_tried = 0;
+    f->a->candidates = 0;
+    f->bad_by_result = false;
+    f->bad_wait = wait;
+    f->g->patient = patient;
+    return search_all(f);
+}
+
 int zo_isolate(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_isolate_options *o, zo_answer *a)
 {
     *a = (zo_answer){.verdict = ZO_V_NONE_FOUND, .seed = o->seed};
     finder f = {.g = g, .plan = plan, .o = o, .a = a};
-    line base = {0};
     for (size_t i = 0; i < g->n_chains; i++)
         a->carriers += g->chains[i].device;
-    if (!zo_line(&f, ZO_P_EARLY, 0, NULL, NULL, 0, &base)) {
+    zo_decide_recording(&f, ending);
+    search_result r = f.bad && !f.bad_by_result && o->judge == NULL ? search_for_faults(&f) : search_all(&f);
+    int status = ZT_OK;
+    if (r.base.n == 0) {
         snprintf(a->text, sizeof(a->text), "no order can be made of this trace: a wait that it says succeeded waits for what never runs");
         a->verdict = ZO_V_UNFAITHFUL;
-        return ZT_OK;
-    }
-    zo_decide_recording(&f, ending);
-    unsigned fails;
-    const enum outcome of_base = try_baseline(&f, &base, &fails);
-    a->orders = 1;
-    bool other = false;
-    int status = ZT_OK;
-    if (of_base == CANNOT) {
+    } else if (r.of_base == CANNOT) {
         status = ZT_E_USAGE;
-    } else if (fails != 0 && fails != 3) {
+    } else if (r.fails != 0 && r.fails != 3) {
         a->verdict = ZO_V_UNSTABLE;
-        snprintf(a->text, sizeof(a->text), "the earliest order fails %u of 3 times, at #%llu %.63s: %.319s", fails,
+        snprintf(a->text, sizeof(a->text), "the earliest order fails %u of 3 times, at #%llu %.63s: %.319s", r.fails,
                  (unsigned long long)f.pair.shows_at, f.pair.shows_function, f.pair.shows);
-    } else if (search(&f, &base, of_base, &other)) {
+    } else if (r.found) {
         a->verdict = ZO_V_ORDER;
         search_more(&f);
     } else if (zo_spent(&f)) {
         a->verdict = ZO_V_BUDGET;
-    } else if (other) {
+    } else if (r.other) {
         a->verdict = ZO_V_UNSTABLE;
-    } else if (of_base == FAILS) {
-        explain_forced(&f, &base, fails);
+        snprintf(a->text, sizeof(a->text), "some orders fail and some pass, but no pair alone makes the difference every time");
+    } else if (r.of_base == FAILS) {
+        explain_forced(&f, &r.base, r.fails);
+    } else if (f.bad && o->judge == NULL) {
+        explain_unshown(&f);
     }
     a->pair = f.pair;
     if (a->verdict != ZO_V_ORDER && a->verdict != ZO_V_HOST_ORDER)
         a->early = a->late = (zo_point){0, 0};
+    g->patient = ZO_NONE;
     free(f.tried);
-    free(base.nodes);
+    free(r.base.nodes);
     return status;
 }
 
@@ -315,6 +386,7 @@ int zo_order_fails(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo
     finder f = {.g = g, .plan = plan, .o = o, .a = a};
     const line l = {(uint32_t *)(uintptr_t)nodes, n};
     zo_decide_recording(&f, ending);
+    f.in_time = g->in_time;
     const enum outcome got = zo_trial(&f, &l, "an order");
     if (got == FAILS)
         zo_note_where_it_shows(&f);

@@ -235,6 +235,7 @@ typedef struct zo_answer {
     };
     zo_pair more[ZO_PAIRS_MAX - 1]; /* found with those before repaired */
     unsigned n_more;
+    zo_point moved_behind;      /* host-order: behind what the early call passes, alone; call 0: nothing was found */
     unsigned replays, orders, candidates, carriers;
     uint64_t inversions;        /* pairs that stand the other way in the line that was bisected, 0: none was */
     uint64_t seed;

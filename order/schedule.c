@@ -54,11 +54,17 @@ static bool held(const scheduler *s, uint32_t node)
     return false;
 }
 
+/* What comes behind a floating call in program order does not wait for it. */
+static bool returned(const scheduler *s, uint32_t call)
+{
+    return s->called[call] || (call | ZO_CALL_BIT) == s->g->floating;
+}
+
 static bool range_done(const scheduler *s, const zo_range *r)
 {
     const zo_chain *const chain = &s->g->chains[r->chain];
     if (!chain->device)
-        return r->hi == 0 || s->called[chain->nodes[r->hi - 1]];
+        return r->hi == 0 || returned(s, chain->nodes[r->hi - 1]);
     if (s->prefix[r->chain] >= r->hi)
         return true;
     for (uint32_t i = r->lo; i <= r->hi; i++)
@@ -81,7 +87,7 @@ static bool signals_given(const scheduler *s, const zo_instance *x)
     for (uint32_t i = 0; i < x->n_preds; i++) {
         const zo_range *const r = &s->g->ranges[x->preds + i];
         const zo_chain *const chain = &s->g->chains[r->chain];
-        if (!chain->device && r->hi < chain->n && !s->called[chain->nodes[r->hi]])
+        if (!chain->device && r->hi < chain->n && !returned(s, chain->nodes[r->hi]))
             return false;
     }
     return true;
@@ -206,7 +212,7 @@ static uint32_t next(scheduler *s, bool believe)
         const bool to_write = c->moves && !s->written[h] && (h | ZO_WRITE_BIT) != g->floating;
         if (to_write)
             consider(s, h | ZO_WRITE_BIT, writes[h], &best, &most);
-        else if (believe || preds_done(s, c->preds, c->n_preds))
+        else if (h != g->patient && (believe || preds_done(s, c->preds, c->n_preds)))
             consider(s, h | ZO_CALL_BIT, calls[h], &best, &most);
     }
     if (s->floats && s->at >= s->floats_at) {
@@ -220,6 +226,8 @@ static uint32_t next(scheduler *s, bool believe)
             if (!s->ended[chain->nodes[i]])
                 consider(s, chain->nodes[i], s->priority[chain->nodes[i]], &best, &most);
     }
+    if (best == ZO_NONE && s->at < s->n_host && s->host[s->at] == g->patient)
+        consider(s, g->patient | ZO_CALL_BIT, 0, &best, &most);
     return best;
 }
 

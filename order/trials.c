@@ -32,6 +32,8 @@ void zo_decide_recording(finder *f, const zt_ending *ending)
     f->bad = f->o->recording == ZO_REC_BAD || (f->o->recording == ZO_REC_AUTO && (failing != 0 || ended_badly));
     if (!f->bad || f->bad_by_result)
         f->bad_wait = 0;
+    const uint32_t wait = f->bad_wait != 0 ? zo_graph_node(f->g, (zo_point){f->bad_wait, 0}) : ZO_NONE;
+    f->g->patient = wait == ZO_NONE ? ZO_NONE : wait & ~ZO_CALL_BIT;
     a->taken_for_bad = f->bad;
     if (f->o->recording != ZO_REC_AUTO)
         snprintf(a->why_taken, sizeof(a->why_taken), "as told");
@@ -79,7 +81,8 @@ static enum outcome judge(const finder *f, const zr_report *r)
         return stopped || r->lost || (r->error_call != 0 && is_fault_name(r->error_result)) ? FAILS : PASSES;
     if (f->bad_wait != 0) /* nothing came of it in the recording; what has come of it is told from the results behind it */
         return stopped || !r->watch_made || r->watch_result != 0 ? FAILS : PASSES;
-    return r->verdict == ZR_SAME || stopped ? FAILS : PASSES; /* the recorded contents are the bad ones */
+    /* the recorded contents are the bad ones */
+    return r->verdict == ZR_SAME || stopped || r->lost || (r->error_call != 0 && is_fault_name(r->error_result)) ? FAILS : PASSES;
 }
 
 static void replay(finder *f, const line *l, const zr_options *options, zr_report *report)

@@ -322,7 +322,7 @@ static int64_t make_clone(zr_run *run, const zr_call *call, uint64_t *words)
 int64_t zr_forced_call(zr_run *run, const zr_call *call, void *fn, uint64_t *words)
 {
     const int kind = call->func->kind;
-    if (call->self != ZR_NONE && (kind == ZT_K_RESET || kind == ZT_K_DESTROY))
+    if (call->self != ZR_NONE && (kind == ZT_K_RESET || kind == ZT_K_HOST_RESET || kind == ZT_K_DESTROY))
         zr_tails_gone(run, &run->forced->tails, call->self);
     if (kind == ZT_K_APPEND)
         return append(run, call, fn, words);

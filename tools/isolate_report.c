@@ -65,22 +65,26 @@ static void print_pair(const calls *c, const zo_pair *p)
 
 static void print_host_order(const calls *c, const zo_answer *a)
 {
-    char early[32], late[32];
+    char early[32];
     name_point(&a->early, early, sizeof(early));
-    name_point(&a->late, late, sizeof(late));
-    printf("It fails in every order: the program itself makes %s%s come too early.\n\n", a->early_is_write ? "what the host has written by " : "",
-           early);
+    printf("%s the program itself makes %s%s come too early.\n\n",
+           a->fails[1] > 0 ? "It fails in every order:" : "The recorded run was a bad one; no replay shows it, but",
+           a->early_is_write ? "what the host has written by " : "", early);
     print_call(c, a->early.call);
     if (a->late.call != 0 && a->late.call != a->early.call) {
         printf("  before\n");
         print_call(c, a->late.call);
     }
     printf("\n  %s\n", a->text);
-    printf("  as it is      fails %u of %u\n", a->fails[0], a->fails[1]);
-    if (a->verified[1] > 0)
-        printf("  moved behind  %s: passes %u of %u\n", late, a->verified[0], a->verified[1]);
-    else
-        printf("  no order of the recorded calls cures it\n");
+    if (a->fails[1] > 0)
+        printf("  as it is      fails %u of %u\n", a->fails[0], a->fails[1]);
+    if (a->moved_behind.call != 0) {
+        char behind[32];
+        name_point(&a->moved_behind, behind, sizeof(behind));
+        printf("  moved behind  %s: passes %u of %u\n", behind, a->verified[0], a->verified[1]);
+    } else if (a->fails[1] > 0) {
+        printf("  moving it alone cures nothing: the calls themselves have to change\n");
+    }
     print_shows(&a->pair);
     printf("  repair        %s\n", a->repair);
 }
@@ -153,6 +157,7 @@ static void print_json(const calls *c, const zo_answer *a)
 {
     printf("{\"verdict\":\"%s\",\"recording\":\"%s\",", zo_verdict_name(a->verdict), a->taken_for_bad ? "bad" : "good");
     json_pair(c, &a->pair);
+    printf(",\"moved_behind\":%llu", (unsigned long long)a->moved_behind.call);
     printf(",\"replays\":%u,\"orders_searched\":%u,\"candidates\":%u,\"carriers\":%u,\"inversions\":%llu", a->replays, a->orders,
            a->candidates, a->carriers, (unsigned long long)a->inversions);
     json_text("driver", a->driver);
