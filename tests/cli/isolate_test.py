@@ -1,20 +1,63 @@
 # SPDX-License-Identifier: MIT
-"""isolate: the right pair from a failing and from a passing run, host-order where the program forces it, silence on correct twins."""
+"""isolate on the known programs: the right pair from a failing and from a passing run, host-order where the program forces it, silence on
+correct ones; its repairs cure, its pairs break. --all: every schedule and kind of fault."""
+import concurrent.futures
 import json
+import os
+import re
+import sys
 import unittest
 
 import harness
-from harness import app, zetrace
+from harness import app, run, zetrace
 
-FORCED = {  # program -> (rule, function that must move)
-    "o1_evict_in_flight": ("A1", "zeContextEvictMemory"),
-    "o2_host_staging_lifetime": ("C1", "zeEventHostSignal"),
-    "o3_event_rerecord": ("D1", "zeEventHostReset"),
-    "o4_resubmit_stale_event": ("D2", "zeCommandQueueExecuteCommandLists"),
-    "o7_wait_never_submitted": ("F1", "zeEventHostSynchronize"),
-    "o8_short_timeout_ignored": ("A2", "zeMemFree"),
+ALL = "--all" in sys.argv
+COPY, EXECUTE, EVICT = "zeCommandListAppendMemoryCopy", "zeCommandQueueExecuteCommandLists", "zeContextEvictMemory"
+WAIT, BARRIER = "zeCommandListAppendWaitOnEvents", "zeCommandListAppendBarrier"
+
+# FUNCTION[k]@n: the n-th execution of what its k-th call appended; a host call without @n.
+RACES = {  # program -> the pairs: too early, what must be over by then
+    "evict": [(EVICT, COPY + "@1")],
+    "o1_evict_in_flight ungated": [(EVICT, COPY + "@1")],
+    "o2_host_staging_lifetime ungated": [("zeCommandQueueSynchronize", COPY + "@1")],  # where the host's write was seen
+    "o3_event_rerecord ungated": [("zeEventHostReset", BARRIER + "@1")],
+    "o4_resubmit_stale_event ungated": [(COPY + "[2]@2", COPY + "@2")],
+    "o5_immediate_not_inorder": [(COPY + "[2]@1", COPY + "@1")],
+    "o6_destroy_order ungated": [("zeCommandQueueDestroy", COPY + "@1")],
+    "o8_short_timeout_ignored ungated": [("zeMemFree", COPY + "@1")],
+    "s9_no_events_between_lists": [(COPY + "[2]@1", COPY + "@1"), (COPY + "[3]@1", COPY + "[2]@1")],
+    "s14_query_ignored ungated": [(COPY + "[2]@1", COPY + "@1")],
 }
-TWINS = list(FORCED) + ["o5_immediate_not_inorder", "o6_destroy_order", "evict"]
+# Where the bug is not to have heeded NOT_READY, a run that saw SUCCESS is a right one. These schedules show it.
+UNHEEDED = {"o8_short_timeout_ignored ungated": "seed:4", "s14_query_ignored ungated": "seed:2"}
+FORCED = {  # program -> the rule that explains it, the call that must move, what it must move behind
+    "o1_evict_in_flight": ("A1", EVICT, COPY + "@1"),
+    "o2_host_staging_lifetime": ("C1", "zeEventHostSignal", COPY + "@1"),
+    "o3_event_rerecord": ("D1", "zeEventHostReset", BARRIER + "@1"),
+    "o4_resubmit_stale_event": ("D2", EXECUTE + "[4]", COPY + "@2"),
+    "o6_destroy_order": ("B1q", "zeCommandQueueDestroy", WAIT + "@1"),
+    "o7_wait_never_submitted": ("F1", "zeEventHostSynchronize", COPY),
+    "o8_short_timeout_ignored": ("A2", "zeMemFree", COPY + "@1"),
+    "s6_close_and_submit_twice": ("B1", EXECUTE + "[2]", BARRIER + "[2]@1"),
+    "s7_reset_counter_event": ("D3", "zeEventHostReset", None),
+    "s10_free_before_submit": ("A2", EXECUTE, "zeMemFree"),
+    "s11_copy_past_end": ("A7", COPY, None),
+    "s12_fence_reset_in_flight": ("B2", "zeFenceReset", WAIT + "@1"),
+    "s13_pool_before_events": ("B4", "zeEventPoolDestroy", None),
+    "s14_query_ignored": ("G2", "zeEventQueryStatus", EXECUTE + "[2]"),
+}
+UNSEEN = ["s1_two_threads_one_list", "s2_one_pool_two_threads"]  # the order of host calls is as recorded
+TWINS = [p + " fixed" for p in [*RACES, *FORCED, *UNSEEN]]
+TWINS += [p + " fixed2" for p in ("o1_evict_in_flight", "o1_evict_in_flight ungated", "o5_immediate_not_inorder")]
+KNOBS = [{"ZE_SOFT_FAULT": fault, "ZE_SOFT_ERRORS": errors} for fault in ("ban", "abort", "scratch") for errors in ("submit", "sync")]
+
+
+def baits():
+    return [f"{name} {mode}" for name in ("bait", "r_edges") for mode in run(app(name)).stdout.split()]
+
+
+def variants(schedules, knobs=KNOBS[:1]):
+    return [(s, k) for s in (("eager", "lazy", "async") if ALL else schedules) for k in (KNOBS if ALL else knobs)]
 
 
 class Isolate(harness.Case):
@@ -23,44 +66,98 @@ class Isolate(harness.Case):
         self.assertEqual(r.returncode, status, r.stdout + r.stderr)
         return json.loads(r.stdout)
 
+    def point(self, selector, calls):
+        function, k, execution = re.fullmatch(r"(\w+)(?:\[(\d+)\])?(?:@(\d+))?", selector).groups()
+        call = [c["call"] for c in calls if c["function"] == function][int(k or 1) - 1]
+        return {"call": call, "execution": int(execution or 0), "function": function}
+
+    def of_each(self, jobs, test):
+        """Records and isolates each (program, schedule, knobs), some at a time; `test` gets the program, its calls, and the answer."""
+        def one(job):
+            (program, schedule, knobs), trace = job, f"{jobs.index(job)}.zetrace"
+            name, *arguments = program.split()
+            recorded = zetrace("record", "-q", "-f", "-o", trace, "--driver=soft", "--schedule=" + schedule, "--", app(name), *arguments, env=knobs)
+            answer = zetrace("isolate", "--json", "--jobs=3", trace, timeout=300)
+            return recorded, answer, self.dump(trace)
+
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            for (program, schedule, knobs), (recorded, r, calls) in zip(jobs, pool.map(one, jobs)):
+                with self.subTest(program, schedule=schedule, **knobs):
+                    self.assertIn(recorded.returncode, (0, 1, 134), recorded.stderr)
+                    self.assertIn(r.returncode, (0, 1, 4), r.stderr)
+                    answer = json.loads(r.stdout)
+                    self.assertEqual(r.returncode, {"order": 1, "host-order": 1, "none-found": 0}.get(answer["verdict"], 4))
+                    test(program, calls, answer)
+
+    def a_race(self, program, calls, answer):
+        if program in UNHEEDED and "ZE_RESULT_NOT_READY" not in [c.get("result") for c in calls]:
+            self.assertEqual(answer["verdict"], "none-found")
+            return
+        self.assertEqual(answer["verdict"], "order", answer["text"])
+        found = [answer, *answer["more"]]
+        self.assertEqual([(f["early"], f["late"]) for f in found],
+                         [tuple(self.point(s, calls) for s in pair) for pair in RACES[program]])
+        for f in found:
+            self.assertEqual((f["fails"], f["passes"], f["repair"]["verified"]), ([3, 3], [3, 3], [3, 3]))
+
+    def forced(self, program, calls, answer):
+        rule, early, late = FORCED[program]
+        self.assertEqual(answer["verdict"], "host-order", answer["text"])
+        self.assertTrue(answer["text"].startswith(rule + ":"), answer["text"])
+        self.assertEqual(answer["early"], self.point(early, calls))
+        if late is not None:
+            self.assertEqual(answer["late"], self.point(late, calls))
+        self.assertNotEqual(answer["repair"]["text"], "")
+
+    def silent(self, _program, _calls, answer):
+        self.assertEqual(answer["verdict"], "none-found", answer["text"])
+
+
+class Programs(Isolate):
+    def test_races(self):
+        self.of_each([(p, *v) for p in RACES for v in variants(["eager", "lazy"])], self.a_race)
+
+    def test_not_heeded(self):
+        self.of_each([(p, s, k) for p, s in UNHEEDED.items() for k in (KNOBS if ALL else KNOBS[:1])], self.a_race)
+
+    def test_kinds_of_fault(self):
+        """Whether the fault was told, late, by an abort or not at all."""
+        self.of_each([(p, *v) for p in ("evict", "o1_evict_in_flight ungated") for v in variants(["lazy", "async"], KNOBS)], self.a_race)
+
+    def test_forced(self):
+        self.of_each([(p, *v) for p in FORCED for v in variants(["async"])], self.forced)
+
+    def test_unseen(self):
+        self.of_each([(p, *v) for p in UNSEEN for v in variants(["eager"])], self.silent)
+
+    def test_twins_are_silent(self):
+        self.of_each([(p, *v) for p in TWINS for v in variants(["lazy"])], self.silent)
+
+    def test_baits_are_silent(self):
+        modes = baits()
+        self.assertGreaterEqual(len(modes), 18)
+        self.of_each([(p, *v) for p in modes for v in variants(["eager"])], self.silent)
+
+    def test_every_program_is_here(self):
+        programs = {name for name in os.listdir(harness.APPS) if re.match(r"[os]\d+_", name)} - {"s3_fork_after_init"}  # two processes
+        self.assertEqual(programs, {p.split()[0] for p in [*RACES, *FORCED, *UNSEEN]} - {"evict"})
+
+
+class Evict(Isolate):
     def evict(self, schedule, status, *options):
         self.record(app("evict"), options=[f"--schedule={schedule}", *options], status=status)
-        calls = {c["function"]: c["call"] for c in reversed(self.dump())}
         answer = self.isolate(status=1)
-        self.assertEqual(answer["verdict"], "order")
-        self.assertEqual(answer["early"]["call"], calls["zeContextEvictMemory"])
-        self.assertEqual(answer["late"]["call"], calls["zeCommandListAppendMemoryCopy"])
-        self.assertEqual((answer["fails"], answer["passes"], answer["repair"]["verified"]), ([3, 3], [3, 3], [3, 3]))
+        self.a_race("evict", self.dump(), answer)
         self.assertEqual(answer["object"], "mem#2")
         return answer
 
-    def test_evict_failed(self):
+    def test_failed(self):
         answer = self.evict("lazy", 1)
         self.assertEqual(answer["recording"], "bad")
         self.assertEqual(answer["shows_at"], [c["call"] for c in self.dump() if c.get("result") == "ZE_RESULT_ERROR_UNKNOWN"][0])
 
-    def test_evict_passed(self):
+    def test_passed(self):
         self.assertEqual(self.evict("eager", 0)["recording"], "good")
-
-    def test_overlapping_copies_of_a_run_that_passed(self):
-        self.record(app("o5_immediate_not_inorder"), options=["--schedule=eager"])
-        copies = [c["call"] for c in self.dump() if c["function"] == "zeCommandListAppendMemoryCopy"]
-        answer = self.isolate(status=1)
-        self.assertEqual((answer["verdict"], answer["early"]["call"], answer["late"]["call"]), ("order", copies[1], copies[0]))
-
-    def test_forced(self):
-        for program, (rule, function) in FORCED.items():
-            with self.subTest(program):
-                self.record(app(program), options=["-f", "--schedule=async"], status=1)
-                answer = self.isolate(status=1)
-                self.assertEqual((answer["verdict"], answer["early"]["function"]), ("host-order", function))
-                self.assertTrue(answer["text"].startswith(rule + ":"), answer["text"])
-
-    def test_twins_are_silent(self):
-        for program in TWINS:
-            with self.subTest(program):
-                self.record(app(program), "fixed", options=["-f", "--schedule=eager"])
-                self.assertEqual(self.isolate(status=0)["verdict"], "none-found")
 
     def test_where_in_the_program(self):
         self.record(app("evict"), options=["--schedule=lazy", "--backtrace=*"], status=1)
@@ -80,5 +177,75 @@ class Isolate(harness.Case):
             self.assertEqual(len(r.stderr.splitlines()), 1, r.stderr)
 
 
+class Repairs(Isolate):
+    """What the answer says is tried by hand, with 'replay'."""
+
+    def replay(self, *options):
+        r = zetrace("replay", "--json", "--timeout=2s", *options, "t.zetrace")
+        self.assertIn(r.returncode, (0, 1), r.stdout + r.stderr)
+        return json.loads(r.stdout)
+
+    def found(self, program, schedule, status):
+        name, *arguments = program.split()
+        self.record(app(name), *arguments, options=["--schedule=" + schedule], status=status)
+        answer = self.isolate("--jobs=3", status=1)
+        return [answer, *answer["more"]]
+
+    def command(self, point):
+        return f"#{point['call']}" + (f"@{point['execution']}" if point["execution"] > 1 else "")
+
+    def breaking(self, found):
+        """Options with which the early one comes first."""
+        early, late = found["early"], found["late"]
+        if early["execution"] == 0:
+            return ["--schedule=eager", f"--inject=gate@{self.command(late)}..#{early['call']}"]
+        submit = found["repair"]["inject"].split("@before:")[1]
+        if submit == f"#{early['call']}":  # commands of immediate lists have no submits that a file could put in front of both
+            return ["--order=latest"]
+        with open("order", "w", encoding="ascii") as f:
+            f.write(f"{submit}\n#{early['call']}@{early['execution']}\n#{late['call']}@{late['execution']}\n")
+        return ["--order=file:order"]
+
+    def test_of_good_runs(self):
+        """With the wait the run is well where it failed without, and with the pair turned round it fails where it was well."""
+        for program in RACES:
+            if program in UNHEEDED:
+                continue
+            with self.subTest(program):
+                found = self.found(program, "eager", 0)
+                injections = ["--inject=" + f["repair"]["inject"] for f in found]
+                if program != "o5_immediate_not_inorder":  # lazy keeps the order of one engine
+                    self.assertFalse(self.replay("--schedule=lazy")["same"])
+                for schedule in ("eager", "lazy", "async"):
+                    r = self.replay("--schedule=" + schedule, *injections)
+                    self.assertTrue(r["same"], (schedule, r))
+                    self.assertEqual(r["injected"], len(found))
+                for f in found:
+                    if not f["early_is_write"]:  # a gate holds a command behind a call, not behind a write of the program
+                        r = self.replay(*self.breaking(f))
+                        self.assertFalse(r["same"], r)
+
+    def test_of_bad_runs(self):
+        """The recorded failure does not come back with the wait, and does with the pair as it was."""
+        for program in ("evict", "o1_evict_in_flight ungated", "o6_destroy_order ungated"):
+            with self.subTest(program):
+                f, = self.found(program, "lazy", 1)
+                self.assertIsNotNone(self.replay()["failure"])
+                for schedule in ("lazy", "async"):
+                    r = self.replay("--schedule=" + schedule, "--inject=" + f["repair"]["inject"])
+                    self.assertEqual((r["failure"], r["first_mismatch"]["replayed"]), (None, "ZE_RESULT_SUCCESS"))
+                r = self.replay(*self.breaking(f))
+                self.assertTrue(r["same"] or r["first_mismatch"]["replayed"] != "ZE_RESULT_SUCCESS", r)
+
+    def test_is_printed(self):
+        """The line 'try it' is one that the shell takes."""
+        self.record(app("evict"), options=["--schedule=lazy"], status=1)
+        r = zetrace("isolate", "t.zetrace")
+        command, = re.findall(r"^  try it +zetrace (replay .*)$", r.stdout, re.MULTILINE)
+        tried = run("/bin/sh", "-c", f"'{harness.ZETRACE}' {command} t.zetrace")
+        self.assertEqual(tried.returncode, 1, tried.stderr)
+        self.assertIn("recorded ZE_RESULT_ERROR_UNKNOWN, replayed ZE_RESULT_SUCCESS", tried.stdout)
+
+
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(argv=[a for a in sys.argv if a != "--all"])
