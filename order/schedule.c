@@ -111,10 +111,22 @@ static void start_all(scheduler *s)
     }
 }
 
-/* A wait that succeeded belongs where it returned: other threads may have helped it. */
+/* A wait that succeeded belongs where it returned: other threads may have helped it. So does a free that waits. */
 static uint32_t place_of(const zo_call *c)
 {
-    return c->func->kind == ZT_K_SYNC || c->func->kind == ZT_K_QUERY ? c->end_order : c->order;
+    const bool waits = c->func->kind == ZT_K_SYNC || c->func->kind == ZT_K_QUERY || (c->flags & ZO_WAITS_FOR_USERS);
+    return waits && c->end_order != 0 ? c->end_order : c->order;
+}
+
+/* What a synchronous submit waited for is over before its thread goes on. */
+static bool previous_returned(const scheduler *s, const zo_call *c)
+{
+    const zo_graph *const g = s->g;
+    if (c->position < 2 || c->position > g->chains[c->chain].n)
+        return true;
+    const zo_call *const previous = &g->calls[g->chains[c->chain].nodes[c->position - 2]];
+    const int kind = previous->func->kind;
+    return (kind != ZT_K_APPEND && kind != ZT_K_EXECUTE) || preds_done(s, previous->preds, previous->n_preds);
 }
 
 static int by_order(const void *a, const void *b, void *ctx)
@@ -200,6 +212,13 @@ static void consider(const scheduler *s, uint32_t node, uint64_t priority, uint3
     }
 }
 
+/* What a submit waited for is over behind it, not before. */
+static bool may_go(const scheduler *s, const zo_call *c)
+{
+    const bool submits = c->func->kind == ZT_K_APPEND || c->func->kind == ZT_K_EXECUTE;
+    return submits || preds_done(s, c->preds, c->n_preds);
+}
+
 static uint32_t next(scheduler *s, bool believe)
 {
     const zo_graph *const g = s->g;
@@ -212,7 +231,7 @@ static uint32_t next(scheduler *s, bool believe)
         const bool to_write = c->moves && !s->written[h] && (h | ZO_WRITE_BIT) != g->floating;
         if (to_write)
             consider(s, h | ZO_WRITE_BIT, writes[h], &best, &most);
-        else if (h != g->patient && (believe || preds_done(s, c->preds, c->n_preds)))
+        else if (h != g->patient && (believe || (may_go(s, c) && previous_returned(s, c))))
             consider(s, h | ZO_CALL_BIT, calls[h], &best, &most);
     }
     if (s->floats && s->at >= s->floats_at) {
