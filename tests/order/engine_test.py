@@ -18,6 +18,7 @@ class Engine(harness.Case):
                 self.assertIsNotNone(answer, "the program can't be run")
                 self.assertTrue(answer.right, answer)
                 self.assertTrue(answer.within, answer)
+                self.assertEqual(answer.strange, 0, answer)
 
     def test_correct_programs_are_left_alone(self):
         for program, report in engine.each(engine.twin, engine.twins_of(TWINS), "twins"):
