@@ -105,7 +105,7 @@ typedef struct zo_call {
 typedef struct zo_write {
     uint32_t content; /* of the call, from 1 */
     bool moves;       /* perhaps while a command that reads them was in flight */
-    uint64_t from, size; /* in the content; size 0: none of it is the host's */
+    uint64_t from, size; /* in the content; size 0: none of it is the host's, or that can't be told */
     uint64_t learn;      /* place + 1 of its bytes in what zo_learn finds out; 0: they are the host's */
     uint32_t next;       /* of the same call, + 1 */
 } zo_write;

@@ -419,7 +419,8 @@ static void see_readback(zo_graph *g, uint32_t index, const zt_content *content,
     if (left->n > 0) {
         for (size_t i = 0; i < left->n; i++) {
             const span s = left->at[i];
-            read_add(g, index, (zo_write){.content = number, .from = s.lo - all.lo, .size = learn ? s.hi - s.lo : 0}, learn);
+            /* with a hash alone nothing of it is written */
+            read_add(g, index, (zo_write){.content = number, .from = s.lo - all.lo, .size = s.hi - s.lo}, learn);
         }
     } else if (learn && !r.coarse) {
         const zo_read one = {index, number, r.fresh, all, g->n_learn + 1};
@@ -434,4 +435,18 @@ void zo_host_reads(zo_graph *g, uint32_t index, const zt_call *call)
     for (uint32_t i = 0; i < call->n_contents && sightings_of(g) != NULL; i++)
         if (call->contents[i].kind == ZT_C_READBACK)
             see_readback(g, index, &call->contents[i], i + 1);
+}
+
+zr_item *zo_taken(const zo_graph *g, size_t *n)
+{
+    zr_item *const items = malloc((g->n_unread + 1) * sizeof(*items));
+    *n = 0;
+    for (size_t i = 0; items != NULL && i < g->n_calls; i++)
+        for (uint32_t k = 0; k < g->calls[i].n_unread; k++) {
+            const zo_write *const part = &g->unread[g->calls[i].unread + k];
+            if (part->size > 0)
+                items[(*n)++] = (zr_item){.call = g->calls[i].number, .execution = part->content, .kind = ZR_I_WRITE, .from = part->from,
+                                          .size = part->size};
+        }
+    return items;
 }

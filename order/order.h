@@ -176,6 +176,11 @@ bool zo_learn(zo_graph *graph, zr_plan *plan, zr_options *options);
  * there while they were in flight. What differs becomes a write that has its place in lines, and a conflict. @return how many.
  */
 size_t zo_learn_reads(zo_graph *graph, zr_plan *plan, const zr_options *options);
+/*
+ * Parts of what calls read back that the host may have written over since the commands were over that had written there, as far as it
+ * could know: for zr_options.taken. free() it; NULL when memory is out.
+ */
+zr_item *zo_taken(const zo_graph *graph, size_t *n);
 /* A line as items for zr_options; free() it. NULL when memory is out. */
 zr_item *zo_graph_items(const zo_graph *graph, const uint32_t *line, size_t n, size_t *n_items);
 /* The chain of the n-th queue or immediate list, from 1; ZO_NONE. */

@@ -119,6 +119,8 @@ typedef struct zr_data { /* contents */
     uint8_t readback;
     uint8_t held;     /* an item of its own says when it is written, if ever */
     uint32_t number;  /* among the call's contents, from 1 */
+    uint32_t n_taken;
+    const zr_item *taken; /* parts that the host may have written */
 } zr_data;
 
 typedef struct zr_dep { /* thread must have finished that many calls first */
@@ -295,6 +297,8 @@ void zr_stop(zr_run *run, int verdict, const char *format, ...) __attribute__((f
 void zr_check_result(zr_run *run, const zr_call *call, int64_t result);
 void zr_take_outputs(zr_run *run, const zr_call *call, int64_t result);
 void zr_check_readbacks(zr_run *run, const zr_call *call);
+/* Hands out options->taken to the contents that they are about. */
+void zr_take_in(zr_run *run);
 void zr_mismatch_add(zr_run *run, const zr_call *call, int what, const char *detail, const char *recorded,
                      const char *replayed);
 bool zr_verified(const zr_run *run, const zr_call *call);

@@ -80,6 +80,10 @@ typedef struct zr_options {
     uint64_t gate_ns;     /* how long a command may take once it may run; 0: 2 s */
     const zt_pair *environment; /* set behind the recorded knobs */
     uint32_t n_environment;
+    /* ZR_I_WRITE items, in the order of calls: parts of what calls read back that the host may have written over since. They may differ:
+       then the recorded bytes are put there behind the call. With `items` they are not looked at. */
+    const zr_item *taken;
+    size_t n_taken;
     const zr_point *points; /* syncs and delays; gates and holds are the caller's to turn into items, and with items syncs, too */
     size_t n_points;
     unsigned tolerance_size; /* 4 or 8: memory that differs is the same if it is of such floating-point numbers, */
@@ -109,6 +113,7 @@ typedef struct zr_report {
     uint64_t mapped;    /* values that differ because driver or device is another one */
     uint64_t callbacks; /* host callbacks replaced by one that does nothing */
     uint64_t compared;  /* bytes of memory that the host read back */
+    uint64_t taken;     /* of zr_options.taken: bytes that differed */
     uint64_t rounds;
     uint64_t ns;          /* time from first to last call */
     zr_mismatch first;    /* if mismatches > 0 */

@@ -492,6 +492,7 @@ void zr_run_plan(zr_run *run)
         zr_stop(run, ZR_CANNOT, "not enough memory for injections");
         return;
     }
+    zr_take_in(run);
     const uint64_t start = now_ns();
     const bool one =
         run->options->threads == ZR_THREADS_ONE || plan->n_threads <= 1 || run->options->serialize != ZR_SERIALIZE_NONE;

@@ -158,6 +158,9 @@ static void print_text(const zr_report *r, const zr_options *o)
                (unsigned long long)r->first_stuck);
     if (r->callbacks != 0)
         printf("%llu calls had a callback, for which one stood that does nothing\n", (unsigned long long)r->callbacks);
+    if (r->taken != 0)
+        printf("%llu bytes differ where the host may have written before they were read back; that does not count\n",
+               (unsigned long long)r->taken);
     if (r->mapped != 0)
         printf("%llu values are this driver's own and were not compared\n", (unsigned long long)r->mapped);
 }
@@ -225,7 +228,8 @@ static int run(int argc, char **argv)
             zt_trace_close(trace);
             return status;
         }
-        status = zr_replay(plan, &o, &report);
+        zr_replay(plan, &o, &report);
+        status = zt_replay_taken(trace, plan, &o, &report);
         if (!quiet && report.driver[0] != 0 && !json)
             fprintf(stderr, "zetrace: replay on %s, %s%s%s\n", report.driver, report.driver_why,
                     o.schedule ? ", schedule " : "", o.schedule ? o.schedule : "");

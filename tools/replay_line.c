@@ -257,3 +257,23 @@ int zt_replay_line(zt_trace *trace, const zr_plan *plan, const char *order, zr_o
     zo_graph_free(l.graph);
     return status;
 }
+
+int zt_replay_taken(zt_trace *trace, zr_plan *plan, const zr_options *options, zr_report *report)
+{
+    const zo_graph_options edges = {.vendor = true}; /* what the host could know is the recorded driver's */
+    zo_graph *graph;
+    zt_error error;
+    zr_options o = *options;
+    if (report->verdict != ZR_DIFFERS || report->mismatches == 0 || report->first.what != ZR_W_MEMORY || options->items != NULL)
+        return report->verdict;
+    zt_trace_seek(trace, 1);
+    if (zo_graph_make(&graph, trace, &edges, &error) != ZT_OK)
+        return report->verdict;
+    zr_item *const taken = zo_taken(graph, &o.n_taken);
+    zo_graph_free(graph);
+    o.taken = taken;
+    if (taken != NULL && o.n_taken > 0)
+        zr_replay(plan, &o, report);
+    free(taken);
+    return report->verdict;
+}

@@ -11,4 +11,10 @@
  */
 int zt_replay_line(zt_trace *trace, const zr_plan *plan, const char *order, zr_options *options, zr_item **items);
 
+/*
+ * What was read back late, and the host may have written over, is no difference. If the report of a replay as recorded begins with such
+ * a one, or may, replays once more without them and makes that the report. @return the verdict.
+ */
+int zt_replay_taken(zt_trace *trace, zr_plan *plan, const zr_options *options, zr_report *report);
+
 #endif

@@ -129,6 +129,34 @@ static void test_wrong_byte(void)
     CU_ASSERT_STRING_EQUAL(report.first.replayed, "0x07");
 }
 
+static zr_item taken[2];
+static size_t n_taken;
+
+static void take(zr_options *o)
+{
+    o->taken = taken;
+    o->n_taken = n_taken;
+}
+
+static void test_taken(void)
+{
+    const char *const trace = record("taken", "lazy", wrong_byte);
+    replay(trace, NULL, NULL);
+    taken[0] = (zr_item){.call = report.first.call, .execution = 1, .kind = ZR_I_WRITE, .from = 10, .size = 8};
+    taken[1] = (zr_item){.call = report.first.call, .execution = 1, .kind = ZR_I_WRITE, .from = 40, .size = UINT64_MAX};
+    n_taken = 1;
+    CU_ASSERT_EQUAL(replay(trace, NULL, take), ZR_DIFFERS);
+    CU_ASSERT_STRING_EQUAL(report.first.detail, "mem#1+40, 1 of 64 bytes differ");
+    CU_ASSERT_EQUAL(report.taken, 1);
+    n_taken = 2;
+    CU_ASSERT_EQUAL(replay(trace, NULL, take), ZR_SAME);
+    CU_ASSERT_EQUAL(report.taken, 2);
+    taken[0].execution = 2; /* there is none */
+    CU_ASSERT_EQUAL(replay(trace, NULL, take), ZR_DIFFERS);
+    taken[0].call = 1000;
+    CU_ASSERT_EQUAL(replay(trace, NULL, take), ZR_DIFFERS);
+}
+
 static void test_gate(void)
 {
     const char *const trace = record("gate", "async", gate);
@@ -434,6 +462,7 @@ int main(int argc, char **argv)
         {"enumerations, properties, wrong use", test_queries},
         {"pageable memory and host USM, read back", test_memory},
         {"a wrong byte is named", test_wrong_byte},
+        {"what the host may have written is taken over", test_taken},
         {"gate and queries", test_gate},
         {"two threads, on two and on one", test_threads},
         {"eight threads", test_many_threads},
