@@ -53,11 +53,18 @@ static void race(zo_graph *g, const zo_history *old, const zo_access *access, ui
                          .coarse = old->access.coarse || access->coarse});
 }
 
+static bool over_by_clock(const zo_graph *g, uint32_t x, uint32_t y)
+{
+    return zo_clock_at(g->instances[y].clock, g->instances[x].chain) >= g->instances[x].position;
+}
+
 static void access_memory(zo_graph *g, const zo_access *access, uint32_t node)
 {
     zo_object *const mem = zo_object_at(g, access->mem);
     if (mem == NULL)
         return;
+    const size_t room = zo_limit(g, HISTORY_MAX);
+    const bool full = mem->n_history >= room;
     size_t kept = 0;
     for (size_t i = 0; i < mem->n_history; i++) {
         const zo_history h = mem->history[i];
@@ -67,7 +74,8 @@ static void access_memory(zo_graph *g, const zo_access *access, uint32_t node)
             const bool covered = access->lo <= h.access.lo && access->hi >= h.access.hi && !access->coarse &&
                                  (access->write || !h.access.write);
             if ((clash || covered)) {
-                const bool ordered = zo_before(g, h.node, node);
+                /* what two reads drop of one another is worth no search while there is room for both */
+                const bool ordered = clash || full ? zo_before(g, h.node, node) : over_by_clock(g, h.node, node);
                 if (clash && !ordered && !zo_before(g, node, h.node))
                     race(g, &h, access, node);
                 drop = covered && ordered;
@@ -77,7 +85,6 @@ static void access_memory(zo_graph *g, const zo_access *access, uint32_t node)
             mem->history[kept++] = h;
     }
     mem->n_history = kept;
-    const size_t room = zo_limit(g, HISTORY_MAX);
     if (mem->n_history >= room) {
         const size_t old = room / 4 + 1;
         memmove(mem->history, mem->history + old, (mem->n_history - old) * sizeof(*mem->history));
