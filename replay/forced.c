@@ -20,6 +20,7 @@
 typedef struct submit { /* one command of an execute */
     size_t call;
     uint32_t execution;
+    uint32_t list; /* which the execute names: the one it was appended to, or a clone */
 } submit;
 
 typedef struct book { /* a regular list while the executions are counted */
@@ -93,7 +94,7 @@ static bool plan_execute(zr_run *run, const book *books, size_t index)
             const size_t command = books[list].commands[i];
             if (!zr_grow((void **)&f->submits, f->n_submits, &f->room_submits, sizeof(*f->submits)))
                 return false;
-            f->submits[f->n_submits++] = (submit){command, ++f->executions[command]};
+            f->submits[f->n_submits++] = (submit){command, ++f->executions[command], list};
         }
     return true;
 }
@@ -142,6 +143,15 @@ static zr_carrier *carrier_of(struct zr_forced *f, size_t call, uint32_t executi
     zr_carriers *const c = &f->carriers;
     const size_t at = f->first[call] != 0 && execution > 0 ? f->first[call] - 1 + (execution - 1) : SIZE_MAX;
     return at < c->n && c->all[at].call == call && c->all[at].execution == execution ? &c->all[at] : NULL;
+}
+
+/* In flight it goes with the list that was submitted. */
+static zr_carrier *carrier_of_submit(struct zr_forced *f, const submit *s)
+{
+    zr_carrier *const carrier = carrier_of(f, s->call, s->execution);
+    if (carrier != NULL)
+        carrier->list = s->list;
+    return carrier;
 }
 
 static void learn_place(zr_run *run, const zr_call *call, const uint64_t *words)
@@ -282,7 +292,7 @@ static int64_t execute(zr_run *run, const zr_call *call, void *fn, uint64_t *wor
             submit_one(e, carrier_of(f, index, 1), on);
     }
     for (size_t i = f->submits_at[index]; i < f->submits_at[index + 1]; i++)
-        submit_one(e, carrier_of(f, f->submits[i].call, f->submits[i].execution), on);
+        submit_one(e, carrier_of_submit(f, &f->submits[i]), on);
     if (immediate)
         submit_one(e, carrier_of(f, index, 2), on);
     int64_t result = immediate ? as_append(e->result) : e->result;

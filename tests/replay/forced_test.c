@@ -521,6 +521,15 @@ static void test_lost_with_its_list(void)
     CU_ASSERT_EQUAL(report.stuck, 0);
 }
 
+static void test_lost_with_its_clone(void)
+{
+    CU_ASSERT_EQUAL(forced(record("clone-goes", "eager", clone_goes), behind_destroy, NULL), ZR_SAME);
+    CU_ASSERT_STRING_EQUAL(report.failed_result, "ZE_RESULT_ERROR_DEVICE_LOST");
+    CU_ASSERT_EQUAL(report.stuck, 1);
+    CU_ASSERT_EQUAL(forced(record("original-goes", "eager", original_goes), behind_destroy, NULL), ZR_SAME);
+    CU_ASSERT_EQUAL(report.stuck, 0);
+}
+
 static void nothing_named(const zr_plan *plan)
 {
     (void)plan;
@@ -571,6 +580,7 @@ int main(void)
     CU_ADD_TEST(suite, test_overlap);
     CU_ADD_TEST(suite, test_writes);
     CU_ADD_TEST(suite, test_lost_with_its_list);
+    CU_ADD_TEST(suite, test_lost_with_its_clone);
     CU_ADD_TEST(suite, test_counts);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();

@@ -273,3 +273,32 @@ void many_queries(hand *h)
     CALL(h, "zeMemFree", W(b.context), memory);
     CALL(h, "zeMemFree", W(b.context), memory); /* again */
 }
+
+static void one_goes(hand *h, bool original)
+{
+    basics b;
+    start(h, &b);
+    uint64_t event = new_event(h, &b, 0), clone = 0xc10e0;
+    const uint64_t from = new_memory(h, &b, "zeMemAllocHost", SIZE), to = new_memory(h, &b, "zeMemAllocHost", SIZE), list = new_list(h, &b);
+    CALL(h, "zeCommandListAppendMemoryCopy", list, to, from, SIZE, 0, 1, W(&event));
+    CALL(h, "zeCommandListClose", list);
+    hand_pretend(h, "zeCommandListCreateCloneExp", (const uint64_t[]){list, W(&clone)}, 0);
+    hand_pretend(h, "zeCommandQueueExecuteCommandLists", (const uint64_t[]){W(b.queue), 1, W(&clone), 0}, 0);
+    if (original)
+        CALL(h, "zeCommandListDestroy", list);
+    else
+        hand_pretend(h, "zeCommandListDestroy", (const uint64_t[]){clone}, 0);
+    CALL(h, "zeEventHostSignal", event);
+    hand_pretend(h, "zeCommandQueueSynchronize", (const uint64_t[]){W(b.queue), UINT64_MAX},
+                 original ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_DEVICE_LOST);
+}
+
+void original_goes(hand *h)
+{
+    one_goes(h, true);
+}
+
+void clone_goes(hand *h)
+{
+    one_goes(h, false);
+}

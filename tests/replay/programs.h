@@ -28,5 +28,7 @@ void two_threads(hand *h);   /* one waits for what the other signals */
 void early_waiter(hand *h);  /* the wait returns before the signal that ended it does */
 void eight_threads(hand *h); /* objects and memory come and go on each */
 void many_queries(hand *h);  /* every enumeration and property there is, twice */
+void original_goes(hand *h); /* a list, while a clone of it is in flight: pretended, libze_soft cannot clone */
+void clone_goes(hand *h);    /* that clone, which loses its copy */
 
 #endif
