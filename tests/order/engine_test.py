@@ -15,7 +15,7 @@ class Engine(harness.Case):
         programs = [(klass, seed) for klass in CLASSES for seed in SEEDS[klass]]
         for program, answer in engine.each(engine.bug, programs, "isolate"):
             with self.subTest(program):
-                self.assertIsNotNone(answer, "the program can't be run")
+                self.assertIsNotNone(answer, "the recording is not what the program says it is")
                 self.assertTrue(answer.right, answer)
                 self.assertTrue(answer.within, answer)
                 self.assertEqual(answer.strange, 0, answer)

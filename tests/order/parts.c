@@ -274,7 +274,7 @@ void sync_all(program *p)
 
 bool event_idle(const program *p, const plan_event *e)
 {
-    bool idle = e->source >= 0 && has(host, e->source) && e->counter_lane < 0 && !e->pinned;
+    bool idle = e->source >= 0 && has(host, e->source) && e->counter_lane < 0 && !e->pinned && !e->held;
     for (int u = 0; u < e->n_users && idle; u++)
         idle = has(host, p->runs[e->users[u]].end);
     return idle;

@@ -90,6 +90,7 @@ static void put_before(program *p, int r, host_op *o)
             append(p, wait);
         } else {
             o->waits[o->n_waits++] = e;
+            p->events[e].held = true;
         }
     }
     if (!p->lanes[to].immediate && p->lanes[to].open < 0)
@@ -111,6 +112,8 @@ static void append_ordered(program *p, host_op o)
         o.signal = l->counter_event;
     else if (chance(p, 50))
         o.signal = take_event(p, l->context);
+    for (int w = 0; w < o.n_waits; w++)
+        p->events[o.waits[w]].held = false;
     append(p, o);
 }
 

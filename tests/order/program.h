@@ -105,6 +105,7 @@ typedef struct plan_lane {
 typedef struct plan_event {
     int context, generation, source, counter_lane, users[64], n_users; /* source: the node that signals it */
     bool pinned;
+    bool held; /* by a command that is being made and waits for it */
 } plan_event;
 
 typedef struct plan_list {
