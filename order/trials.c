@@ -25,7 +25,7 @@ void zo_decide_recording(finder *f, const zt_ending *ending)
         if ((f->g->calls[i].flags & ZO_FAILED) && is_fault_name(zt_result_name(f->g->calls[i].result)))
             failing = f->g->calls[i].number;
     for (size_t i = 0; i < f->g->n_calls; i++)
-        if (f->g->calls[i].func->kind == ZT_K_SYNC && f->g->calls[i].result == 1)
+        if (f->g->calls[i].func->kind == ZT_K_SYNC && f->g->calls[i].result == 1 && f->g->calls[i].timeout > 0)
             f->bad_wait = f->g->calls[i].number;
     const bool ended_badly = ending != NULL && ((ending->exited && ending->status != 0) || ending->signalled);
     f->bad_by_result = failing != 0;

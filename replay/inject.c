@@ -98,8 +98,8 @@ static bool names_list(const zr_call *call, uint32_t list)
     return false;
 }
 
-/* The queue or immediate list on which a submit, or the command of an append, runs first. */
-static bool find_carrier(const zr_plan *plan, uint64_t number, uint32_t *object)
+/* The queue or immediate list on which a submit runs, or the command of an append in its n-th execution, from 1. */
+static bool find_carrier(const zr_plan *plan, uint64_t number, uint64_t execution, uint32_t *object)
 {
     size_t i = zr_find_call(plan, number);
     if (i == SIZE_MAX)
@@ -107,7 +107,7 @@ static bool find_carrier(const zr_plan *plan, uint64_t number, uint32_t *object)
     const uint32_t list = plan->calls[i].func->kind == ZT_K_APPEND ? zr_object_of_role(&plan->calls[i], ZT_R_LIST) : ZR_NONE;
     *object = submits_to(plan, &plan->calls[i]);
     for (; *object == ZR_NONE && list != ZR_NONE && i < plan->n_calls; i++)
-        if (plan->calls[i].func->kind == ZT_K_EXECUTE && names_list(&plan->calls[i], list))
+        if (plan->calls[i].func->kind == ZT_K_EXECUTE && names_list(&plan->calls[i], list) && --execution == 0)
             *object = submits_to(plan, &plan->calls[i]);
     return *object != ZR_NONE;
 }
@@ -130,8 +130,10 @@ static bool parse_time(const char *text, uint64_t *ns)
 bool zr_inject_parse(const zr_plan *plan, const char *text, zr_points *points, char *error, size_t size)
 {
     zr_point point = {.object = ZR_NONE};
-    const char *const at = strchr(text, '@');
-    const char *open = at ? memchr(text, '(', (size_t)(at - text)) : NULL;
+    const char *open = strchr(text, '('), *const close = open ? strstr(open, ")@") : NULL;
+    const char *const at = close ? close + 1 : strchr(text, '@');
+    if (open != NULL && at != NULL && open > at)
+        open = NULL;
     const size_t word = open ? (size_t)(open - text) : at ? (size_t)(at - text) : 0;
     if (at == NULL || (open != NULL && at[-1] != ')')) {
         snprintf(error, size, "an injection is " WANTED ", not '%s'", text);
@@ -156,10 +158,12 @@ bool zr_inject_parse(const zr_plan *plan, const char *text, zr_points *points, c
         point.kind = ZR_P_SYNC;
         if (open != NULL) {
             const char *name = open + 1;
-            uint64_t number = 0;
+            uint64_t number = 0, execution = 1;
             const size_t length = (size_t)(at - open) - 2;
             const bool by_number = *name == '#' && number_after_hash(&name, &number);
-            if (by_number ? !find_carrier(plan, number, &point.object) : !find_object(plan, open + 1, length, &point.object)) {
+            if (by_number && *name == '@')
+                execution = strtoull(name + 1, (char **)(uintptr_t)&name, 10);
+            if (by_number ? execution == 0 || *name != ')' || !find_carrier(plan, number, execution, &point.object) : !find_object(plan, open + 1, length, &point.object)) {
                 snprintf(error, size, "sync wants a queue, list, event or command of the trace, but '%.*s' is none", (int)length, open + 1);
                 return false;
             }

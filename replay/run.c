@@ -294,6 +294,11 @@ static void make_call(zr_run *run, const zr_call *call)
             not_made(run); /* it was to come from a call that failed here, which has been told */
         return;
     }
+    /* what is waited for here may still read what the program wrote last before the call */
+    if (run->options->n_points > 0)
+        zr_inject(run, call, false);
+    if (atomic_load_explicit(&run->stop, memory_order_relaxed))
+        return;
     if (call->n_data > 0)
         zr_write_contents(run, call);
     for (uint32_t i = 0; i < call->n_outs; i++)
@@ -302,10 +307,6 @@ static void make_call(zr_run *run, const zr_call *call)
     atomic_store_explicit(&run->shared->current, (uint_fast32_t)(call - run->plan->calls), memory_order_relaxed);
     atomic_fetch_add_explicit(&run->shared->progress, 1, memory_order_relaxed);
     int64_t result = UNSUPPORTED_FEATURE;
-    if (run->options->n_points > 0)
-        zr_inject(run, call, false);
-    if (atomic_load_explicit(&run->stop, memory_order_relaxed))
-        return;
     if (fn != NULL) {
         if (call->func->kind == ZT_K_SYNC || call->func->kind == ZT_K_QUERY)
             result = ask(run, call, fn, words);

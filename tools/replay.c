@@ -153,6 +153,9 @@ static void print_text(const zr_report *r, const zr_options *o)
     }
     if (r->injected != 0)
         printf("%llu calls were injected\n", (unsigned long long)r->injected);
+    if (r->late > r->stuck)
+        printf("%llu commands did not end in their turn, #%llu the first; what came behind went on\n", (unsigned long long)r->late,
+               (unsigned long long)r->first_late);
     if (r->stuck != 0)
         printf("%llu commands did not end when their turn had come, #%llu the first\n", (unsigned long long)r->stuck,
                (unsigned long long)r->first_stuck);
@@ -172,6 +175,7 @@ static int run(int argc, char **argv)
     size_t n_injections = 0;
     zr_points points = {0};
     zr_item *items = NULL;
+    uint8_t *learned = NULL;
     zr_options o;
     zr_report report;
     bool json = false, quiet = false;
@@ -221,15 +225,19 @@ static int run(int argc, char **argv)
         o.points = points.list;
         o.n_points = points.n;
         if (status < 0 && (points.n > 0 || order != NULL))
-            status = zt_replay_line(trace, plan, order, &o, &items);
+            status = zt_replay_line(trace, plan, order, &o, &items, &learned);
         if (status >= 0) {
             zr_points_free(&points);
+            free(items);
+            free(learned);
             zr_plan_free(plan);
             zt_trace_close(trace);
             return status;
         }
         zr_replay(plan, &o, &report);
         status = zt_replay_taken(trace, plan, &o, &report);
+        if (status == ZR_SAME && report.late > 0) /* nothing differs only because what came behind did not wait */
+            status = ZR_DIFFERS;
         if (!quiet && report.driver[0] != 0 && !json)
             fprintf(stderr, "zetrace: replay on %s, %s%s%s\n", report.driver, report.driver_why,
                     o.schedule ? ", schedule " : "", o.schedule ? o.schedule : "");
@@ -242,6 +250,7 @@ static int run(int argc, char **argv)
     }
     zr_points_free(&points);
     free(items);
+    free(learned);
     zr_plan_free(plan);
     zt_trace_close(trace);
     return zt_finish_output(status);

@@ -229,7 +229,22 @@ static bool like_recorded(const zt_trace *trace, const char *driver)
     return false;
 }
 
-int zt_replay_line(zt_trace *trace, const zr_plan *plan, const char *order, zr_options *options, zr_item **items)
+/* What the host had written where commands may have, found out by a replay; the graph's, so a copy. NULL: nothing, or memory is out. */
+static uint8_t *learn(zo_graph *graph, zr_plan *plan, zr_options *options)
+{
+    zr_options o = *options;
+    o.items = NULL;
+    o.points = NULL;
+    o.n_points = 0;
+    uint8_t *const copy = zo_learn(graph, plan, &o) ? malloc(o.n_learned) : NULL;
+    if (copy != NULL)
+        memcpy(copy, o.learned, o.n_learned);
+    options->learned = copy;
+    options->n_learned = copy ? o.n_learned : 0;
+    return copy;
+}
+
+int zt_replay_line(zt_trace *trace, zr_plan *plan, const char *order, zr_options *options, zr_item **items, uint8_t **learned)
 {
     const zo_graph_options graph = {.vendor = like_recorded(trace, options->driver)};
     line l = {.plan = plan, .options = options};
@@ -252,6 +267,8 @@ int zt_replay_line(zt_trace *trace, const zr_plan *plan, const char *order, zr_o
         status = add_points(&l, in_line);
     if (status < 0 && in_line)
         status = schedule(&l, options, items);
+    if (status < 0 && in_line)
+        *learned = learn(l.graph, plan, options);
     free(l.wishes.list);
     free(l.like);
     zo_graph_free(l.graph);
