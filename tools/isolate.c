@@ -182,6 +182,10 @@ static int run(int argc, char **argv)
         if (wrong != ZT_EXIT_OK)
             return wrong;
     }
+    if (r.small != NULL && !r.force && access(r.small, F_OK) == 0) {
+        zt_complain("%s exists; -f overwrites it", r.small);
+        return ZT_EXIT_USAGE;
+    }
     zt_trace *trace;
     int status = zt_open_operand(&parser, &trace);
     if (status != ZT_EXIT_OK)

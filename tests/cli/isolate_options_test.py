@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""isolate's options: other conditions, trials side by side or elsewhere, the small trace, further pairs."""
+import json
+import os
+import unittest
+
+import harness
+from harness import app, zetrace
+
+
+class Options(harness.Case):
+    def isolate(self, *options, trace="t.zetrace", status=1):
+        r = zetrace("isolate", "--json", *options, trace)
+        self.assertEqual(r.returncode, status, r.stdout + r.stderr)
+        return json.loads(r.stdout)
+
+    def evict(self):
+        self.record(app("evict"), options=["--schedule=lazy"], status=1)
+
+    def pair(self, answer):
+        return answer["verdict"], answer["early"]["function"], answer["late"]["function"]
+
+    RIGHT = ("order", "zeContextEvictMemory", "zeCommandListAppendMemoryCopy")
+
+    def test_result_as_condition(self):
+        self.evict()
+        self.assertEqual(self.pair(self.isolate("--fail-if=result:zeCommandQueueExecute*=*ERROR_UNKNOWN")), self.RIGHT)
+        self.isolate("--fail-if=result:zeCommandQueueExecute*=*ERROR_DEVICE_LOST", status=0)
+
+    def test_memory_as_condition(self):
+        self.record(app("s9_no_events_between_lists"), options=["--schedule=eager"])
+        self.assertEqual(self.isolate("--fail-if=memory")["verdict"], "order")
+        self.isolate("--fail-if=result:ze*=ZE_RESULT_ERROR_*", status=0)
+
+    def test_command_as_condition(self):
+        self.record(app("s9_no_events_between_lists"), options=["--schedule=eager"])
+        fails = "grep -q '\"same\":false' \"$ZETRACE_REPORT\" && exit 1; exit 0"
+        self.assertEqual(self.isolate("--fail-if=exit:" + fails)["verdict"], "order")
+        self.isolate("--fail-if=exit:true", status=0)
+        r = zetrace("isolate", "--fail-if=exit:exit 125", "t.zetrace")
+        self.assertEqual(r.returncode, 125, r.stdout + r.stderr)
+
+    def test_bad_conditions(self):
+        self.evict()
+        for condition in ("", "result:", "result:zeInit", "result:=X", "exit:", "else"):
+            r = zetrace("isolate", f"--fail-if={condition}", "t.zetrace")
+            self.assertSentence(r, 2, "--fail-if", "wants")
+
+    def test_tolerance(self):
+        self.record(app("s9_no_events_between_lists"), options=["--schedule=eager"])
+        self.assertEqual(self.isolate("--tolerance=f32:1e-6")["verdict"], "order")
+        self.isolate("--tolerance=f32:2", status=0)
+        for text in ("f16:1", "f32:", "f32:x", "f32:-1", "1e-5"):
+            self.assertSentence(zetrace("isolate", f"--tolerance={text}", "t.zetrace"), 2, "f32:EPS")
+
+    def test_side_by_side_gives_the_same_answer(self):
+        self.evict()
+        self.assertEqual(self.pair(self.isolate("--jobs=4")), self.pair(self.isolate()))
+
+    def test_launcher(self):
+        self.evict()
+        with open("launch", "w") as f:
+            f.write("#!/bin/sh\necho x >> launched\nexec \"$@\"\n")
+        os.chmod("launch", 0o755)
+        self.assertEqual(self.pair(self.isolate("--launcher=./launch")), self.RIGHT)
+        with open("launched") as f:
+            self.assertGreater(len(f.readlines()), 8)
+        self.assertEqual([n for n in os.listdir(".") if ".trial." in n], [])
+        r = zetrace("isolate", "--launcher=false", "t.zetrace")
+        self.assertEqual(r.returncode, 125, r.stdout + r.stderr)
+        with open("junk", "w") as f:
+            f.write("no line")
+        self.assertSentence(zetrace("isolate", "--trial=junk", "t.zetrace"), 2, "junk", "--launcher")
+
+    def test_small_trace_still_shows_it(self):
+        self.evict()
+        answer = self.isolate("-o", "small.zetrace")
+        small = self.isolate(trace="small.zetrace")
+        self.assertEqual((self.pair(small), small["early"]["call"], small["late"]["call"]),
+                         (self.pair(answer), answer["early"]["call"], answer["late"]["call"]))
+        self.assertLess(self.info("small.zetrace")["calls"], self.info()["calls"])
+        self.assertEqual(os.stat("small.zetrace").st_mode & 0o777, 0o600)
+        self.assertSentence(zetrace("isolate", "-o", "small.zetrace", "t.zetrace"), 2, "small.zetrace", "-f")
+
+    def test_further_pairs(self):
+        self.record(app("s9_no_events_between_lists"), options=["--schedule=eager"])
+        answer = self.isolate()
+        pairs = {(p["early"]["call"], p["late"]["call"]) for p in [answer, *answer["more"]]}
+        self.assertEqual(len(pairs), 2, answer)
+        for p in answer["more"]:
+            self.assertEqual((p["fails"], p["passes"], p["repair"]["verified"]), ([3, 3], [3, 3], [3, 3]))
+
+
+if __name__ == "__main__":
+    unittest.main()
