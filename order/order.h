@@ -150,6 +150,8 @@ enum zo_policy {
     ZO_P_LATE,        /* host calls first; commands only when a call waits for them, newest first */
     ZO_P_CARRIER_FIRST, ZO_P_CARRIER_LAST, /* `value`: chain of the carrier */
     ZO_P_RANDOM,      /* `value`: seed */
+    ZO_P_PCT,         /* `value`: seed * 8 + d; a random priority for each carrier and the host, and d - 1 places where one loses it
+                         (Burckhardt et al., ASPLOS 2010) */
     ZO_P_LIKE         /* as close to `like` as it can be */
 };
 /*

@@ -144,12 +144,37 @@ static uint64_t roll(uint64_t *state)
     return z ^ (z >> 31);
 }
 
+/* Carriers and the host by chance, and places at which what runs there falls behind all. */
+static void set_pct(scheduler *s, uint64_t value)
+{
+    const zo_graph *const g = s->g;
+    uint64_t *const calls = s->priority + g->n_instances, *const writes = calls + g->n_calls;
+    uint64_t state = value;
+    const uint64_t host = roll(&state) >> 24, salt = roll(&state);
+    for (size_t i = 0; i < g->n_instances; i++) {
+        uint64_t of_chain = salt + g->instances[i].chain;
+        s->priority[i] = (1ull << 20) + (roll(&of_chain) >> 24);
+    }
+    for (size_t i = 0; i < g->n_calls; i++)
+        calls[i] = writes[i] = (1ull << 20) + host;
+    for (uint64_t d = 1; d < value % 8 && g->n_instances > 0; d++) {
+        const size_t from = (size_t)(roll(&state) % g->n_instances);
+        for (size_t i = 0; i < g->n_instances; i++)
+            if (g->instances[i].chain == g->instances[from].chain && g->instances[i].position >= g->instances[from].position)
+                s->priority[i] = d;
+    }
+}
+
 static void set_priorities(scheduler *s, int policy, uint64_t value, const uint32_t *like, size_t n_like)
 {
     const zo_graph *const g = s->g;
     const uint64_t high = 1ull << 40, middle = 1ull << 36;
     uint64_t *const calls = s->priority + g->n_instances, *const writes = calls + g->n_calls;
     uint64_t state = value;
+    if (policy == ZO_P_PCT) {
+        set_pct(s, value);
+        return;
+    }
     for (size_t i = 0; i < g->n_calls; i++) {
         calls[i] = policy == ZO_P_RANDOM ? roll(&state) >> 16 : middle;
         writes[i] = policy == ZO_P_RANDOM ? roll(&state) >> 16 : policy == ZO_P_LATE ? middle + 1 : middle;

@@ -255,7 +255,7 @@ bool zo_try_family(finder *f, const line *base, enum outcome of_base, bool *othe
                 continue;
             made = zo_line(f, i % 2 ? ZO_P_CARRIER_FIRST : ZO_P_CARRIER_LAST, chain, NULL, NULL, 0, &l);
         } else if (i <= 2 * n + randoms) {
-            made = zo_line(f, ZO_P_RANDOM, f->o->seed + i, NULL, NULL, 0, &l);
+            made = zo_line(f, ZO_P_PCT, (f->o->seed + i) * 8 + 2 + i % 2, NULL, NULL, 0, &l);
         } else {
             break;
         }

@@ -237,7 +237,7 @@ static int run(int argc, char **argv)
         zr_replay(plan, &o, &report);
         status = zt_replay_taken(trace, plan, &o, &report);
         if (status == ZR_SAME && report.late > 0) /* nothing differs only because what came behind did not wait */
-            status = ZR_DIFFERS;
+            report.verdict = status = ZR_DIFFERS;
         if (!quiet && report.driver[0] != 0 && !json)
             fprintf(stderr, "zetrace: replay on %s, %s%s%s\n", report.driver, report.driver_why,
                     o.schedule ? ", schedule " : "", o.schedule ? o.schedule : "");

@@ -28,7 +28,7 @@ class Readback(harness.Case):
         self.assertGreater(host_bytes, 0)
 
     def test_it_is_told(self):
-        self.record(RANDOM, 2, "missing-wait", "intact", options=["--schedule=eager"])
+        self.record(RANDOM, 4, "missing-wait", "intact", options=["--schedule=eager"])
         n = self.replay(0)["host_bytes"]
         self.assertGreater(n, 0)
         text = zetrace("replay", "t.zetrace").stdout
