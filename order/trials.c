@@ -42,8 +42,10 @@ void zo_decide_recording(finder *f, const zt_ending *ending)
     else if (ended_badly)
         snprintf(a->why_taken, sizeof(a->why_taken), ending->signalled ? "the program was ended by signal %d" : "the program ended with status %d",
                  ending->status);
-    else
+    else if (ending != NULL && ending->exited)
         snprintf(a->why_taken, sizeof(a->why_taken), "no call failed and the program ended with status 0");
+    else
+        snprintf(a->why_taken, sizeof(a->why_taken), "no call failed; how the program ended is not known");
 }
 
 /* ----------------------------------------------------------------------------------------------------------------- trial */

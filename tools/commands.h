@@ -19,6 +19,8 @@ int zt_no_command(const char *name);
 int zt_open_operand(const zt_parser *parser, zt_trace **trace);
 /* Once at the end: says on stderr what of the trace could not be read. */
 void zt_tell_health(const zt_trace *trace, const char *path);
+/* The doubt that calls which are not there leave in what is concluded from the rest. */
+void zt_tell_dropped(const zt_trace *trace, const char *path);
 /*
  * A call's line, or its JSON object, with where in the program it was made below it or in it. @return to be freed; NULL when memory is out.
  */

@@ -204,6 +204,7 @@ static int run(int argc, char **argv)
         status = error.status == ZT_E_MEMORY || error.status == ZT_E_LIMIT ? ZT_EXIT_CANNOT : ZT_EXIT_DAMAGED;
     } else {
         zt_tell_health(trace, r.path);
+        zt_tell_dropped(trace, r.path);
         status = r.trial != NULL ? isolate_trial(&r, graph, plan, zt_trace_ending(trace)) : search(&r, trace, graph, plan);
     }
     isolate_fail_if_free(&r);

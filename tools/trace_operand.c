@@ -25,6 +25,14 @@ void zt_tell_health(const zt_trace *trace, const char *path)
         zt_complain("%s: the recording was not finished; what there is was read", path);
 }
 
+void zt_tell_dropped(const zt_trace *trace, const char *path)
+{
+    const zt_ending *const ending = zt_trace_ending(trace);
+    const uint64_t dropped = ending ? ending->dropped : 0;
+    if (dropped > 0)
+        zt_complain("%s: %llu calls were dropped while it was recorded; what is said stands on the others", path, (unsigned long long)dropped);
+}
+
 void zt_json_string(FILE *out, const char *text)
 {
     fputc('"', out);
