@@ -62,8 +62,8 @@ TWINS = {p + " fixed": HARMLESS for p in PROGRAMS}
 TWINS |= {p + " fixed2": set() for p in ("o1_evict_in_flight", "o1_evict_in_flight ungated", "o5_immediate_not_inorder")}
 TWINS |= {p: {"H"} for p in ("s1_two_threads_one_list fixed", "s2_one_pool_two_threads fixed")}  # locks are not in a trace
 VARIANTS = [("eager", {}), ("lazy", {})]
-MORE_VARIANTS = [("async", {})] + [(schedule, {name: value}) for schedule in ("eager", "lazy")
-                                   for name, value in (("ZE_SOFT_FAULT", "abort"), ("ZE_SOFT_FAULT", "scratch"), ("ZE_SOFT_ERRORS", "sync"))]
+KNOBS = [{"ZE_SOFT_FAULT": fault, "ZE_SOFT_ERRORS": errors} for fault in ("ban", "abort", "scratch") for errors in ("submit", "sync")]
+MORE_VARIANTS = [(schedule, knobs) for schedule in ("eager", "lazy", "async") for knobs in KNOBS]
 ALL = "--all" in sys.argv
 FIELDS = {"rule": str, "class": str, "severity": str, "calls": list, "executions": list, "functions": list, "object": str, "range": list,
           "forced": bool, "what": str, "missing": str, "repair": str}
