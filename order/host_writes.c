@@ -38,7 +38,6 @@ static void cut(zo_graph *g, spans *s, uint64_t lo, uint64_t hi)
         s->at[i] = s->at[--s->n];
         add(g, s, old.lo, old.lo > lo ? old.lo : lo);
         add(g, s, old.hi < hi ? old.hi : hi, old.hi);
-        i = 0;
     }
 }
 
@@ -48,6 +47,7 @@ static void cut(zo_graph *g, spans *s, uint64_t lo, uint64_t hi)
 #define PAGES_MAX 16384u /* kept; of what does not fit all is new */
 #define LEARN_MAX (1ull << 32)
 #define GAP       64u    /* equal bytes between two changes that are taken for one */
+#define LOOKS_MAX (1u << 28) /* pages of all contents that are looked at: a file may claim contents of any length */
 
 typedef struct look {
     uint32_t lo, hi; /* in the page */
@@ -67,6 +67,7 @@ typedef struct page {
 struct zo_sightings {
     page **at;
     size_t n, room; /* a power of two */
+    uint64_t looked; /* pages */
     spans changed, left, moved, either; /* of the content that is looked at; either: the host's or a command's */
 };
 
@@ -149,7 +150,6 @@ static void forget(zo_graph *g, page *p, uint32_t lo, uint32_t hi)
         part.lo = hi;
         if (part.lo < part.hi)
             ZO_PUSH(g, p->looks, p->n, p->room, part);
-        i = 0;
     }
 }
 
@@ -168,6 +168,18 @@ static void remember(zo_graph *g, const zo_access *all, const uint8_t *bytes, ui
         }
         at += n;
     }
+}
+
+/* @return false if the content is passed over: it is as the call itself writes it, or not compared with what the host wrote. */
+static bool is_looked_at(zo_graph *g, const zt_content *content, zo_access *all)
+{
+    if (!zo_locate(g, content->addr, content->len, all) || all->lo >= all->hi)
+        return false;
+    const uint64_t pages = (all->hi - all->lo) / PAGE + 1;
+    const bool there_is_room = pages <= LOOKS_MAX - g->sightings->looked;
+    g->sightings->looked += there_is_room ? pages : 0;
+    g->doubts.accesses += !there_is_room;
+    return there_is_room;
 }
 
 static const uint8_t *bytes_of(zo_graph *g, const zt_content *content)
@@ -263,7 +275,7 @@ static bool find_host_bytes(zo_graph *g, const zo_access *all, const uint8_t *by
     bool seen = false;
     g->sightings->changed.n = g->sightings->either.n = 0;
     for (uint64_t at = all->lo, end; at < all->hi; at = end) {
-        end = (at / PAGE + 1) * PAGE < all->hi ? (at / PAGE + 1) * PAGE : all->hi;
+        end = PAGE - at % PAGE < all->hi - at ? at + (PAGE - at % PAGE) : all->hi;
         page *const p = page_of(g->sightings, all->mem, at, false);
         const uint64_t base = at / PAGE * PAGE;
         uint64_t from = at;
@@ -335,8 +347,7 @@ static void see_content(zo_graph *g, uint32_t index, const zt_content *content, 
 {
     struct zo_sightings *const s = g->sightings;
     zo_access all = {.write = 1};
-    if (!zo_locate(g, content->addr, content->len, &all) || all.lo >= all.hi ||
-        (all.mem == ZO_PAGEABLE && (g->habits & ZO_H_HOST_COPIED)))
+    if (!is_looked_at(g, content, &all) || (all.mem == ZO_PAGEABLE && (g->habits & ZO_H_HOST_COPIED)))
         return;
     const uint8_t *const bytes = bytes_of(g, content);
     s->moved.n = 0;
@@ -405,7 +416,7 @@ static void see_readback(zo_graph *g, uint32_t index, const zt_content *content,
     zo_access all = {0};
     spans *const left = &g->sightings->left;
     reading r = {.call = index, .fresh = ZO_NONE, .left = left};
-    if (!zo_locate(g, content->addr, content->len, &all) || all.lo >= all.hi)
+    if (!is_looked_at(g, content, &all))
         return;
     left->n = 0;
     add(g, left, all.lo, all.hi);
