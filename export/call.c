@@ -11,6 +11,7 @@
 
 #define MOST_BYTES 4096u
 #define MOST_DEPTH 40
+#define MOST_GIVEN 4096u /* objects that one call gives */
 
 enum context { IN_PARAM, IN_POINTER, IN_ARRAY, IN_STRUCT };
 
@@ -447,7 +448,7 @@ static void find_elements(zx_export *x, const zx_call *call, const zt_call *from
         const zt_field *const f = &call->func->params[i];
         if (f->role != ZT_R_GET || f->shape != ZT_ARRAY)
             continue;
-        for (uint32_t k = 0; k < 256; k++) {
+        for (uint32_t k = 0; k < MOST_GIVEN; k++) {
             const void *const at = memory.at(memory.ctx, from->words[f->offset] + k * 8, 8);
             uint64_t value;
             if (at == NULL)
@@ -485,7 +486,7 @@ int zx_arguments(zx_export *x, zx_call *call, const zt_call *from)
         const bool array_out = (func->kind == ZT_K_GET || func->kind == ZT_K_INIT) && func->params[i].shape == ZT_ARRAY && func->params[i].role == ZT_R_GET;
         if (array_out) {
             const int64_t n = zt_eval_param(&walk, &func->params[i].count);
-            if (n > 4096)
+            if (n > MOST_GIVEN)
                 return zx_refuse(x, "#%" PRIu64 " %s asks for %lld objects", call->number, func->name, (long long)n);
             call->room = n > 0 ? (uint32_t)n : 1;
             call->element = zt_types[func->params[i].type].name;

@@ -82,6 +82,8 @@ static int see(void *ctx, const zt_node *node)
 
 static int note_call(zx_export *x, const zt_call *from)
 {
+    if (from->number >= ZX_ADDED_CLOSE || (x->n_calls > 0 && from->number <= x->calls[x->n_calls - 1].number))
+        return zx_refuse(x, "it is damaged: #%llu is no number that a recording gives there", (unsigned long long)from->number);
     const bool made = !from->internal && !from->nested && from->func >= zt_funcs && from->func < zt_funcs + zt_n_funcs;
     const zx_call new = {.number = from->number, .func = from->func, .result = from->result, .thread = from->thread, .made = made,
                          .returned = from->returned, .list = ZX_NONE, .queue = ZX_NONE, .event = ZX_NONE, .self = ZX_NONE};
@@ -94,11 +96,11 @@ static int note_call(zx_export *x, const zt_call *from)
     seeing s = {.x = x, .call = &x->calls[x->n_calls - 1]};
     const zt_walk walk = {.func = from->func, .words = from->words, .phase = ZT_ENTER, .memory = &memory, .visit = see, .ctx = &s};
     s.walk = &walk;
-    const int status = zt_walk_call(&walk);
+    zt_walk_call(&walk); /* what goes beyond its limits is refused by zx_arguments, if the call matters */
     for (uint32_t i = 0; i < from->n_contents && !s.failed; i++)
         if (zt_object_of_address(x->names, from->contents[i].addr) == NULL && !from->contents[i].hash_only)
             s.failed = !add_span(x, from->contents[i].addr, from->contents[i].len);
-    return s.failed || status < 0 ? zx_no_memory(x) : ZT_OK;
+    return s.failed ? zx_no_memory(x) : ZT_OK;
 }
 
 static int by_start(const void *a, const void *b)
@@ -336,15 +338,15 @@ static int read_events(zx_export *x, int (*enter)(zx_export *x, const zt_call *f
     zt_trace_seek(x->trace, 1);
     if (x->names == NULL || zt_events_open(&events, x->trace) != ZT_OK)
         return zx_no_memory(x);
-    int status = ZT_OK;
-    while (status == ZT_OK && zt_events_next(events, &event) == ZT_OK) {
+    int status = ZT_OK, next = ZT_OK;
+    while (status == ZT_OK && (next = zt_events_next(events, &event)) == ZT_OK) {
         if (zt_objects_event(x->names, x->trace, &event) != ZT_OK)
             status = zx_no_memory(x);
         else if (event.phase == ZT_ENTER)
             status = enter(x, event.call);
     }
     zt_events_close(events);
-    return status;
+    return status == ZT_OK && next == ZT_E_MEMORY ? zx_no_memory(x) : status;
 }
 
 int zx_collect(zx_export *x)

@@ -22,10 +22,10 @@ const zx_wanted *zx_wanted_of(const zx_export *x, uint64_t call)
 
 static zx_wanted *want(zx_export *x, uint64_t call)
 {
-    for (size_t i = 0; i < x->n_wanted; i++)
-        if (x->wanted[i].call == call)
-            return &x->wanted[i];
+    const zx_wanted *const known = zx_wanted_of(x, call);
     const zx_wanted new = {.call = call};
+    if (known != NULL)
+        return &x->wanted[known - x->wanted];
     return ZX_PUSH(x->wanted, x->n_wanted, x->room_wanted, new) ? &x->wanted[x->n_wanted - 1] : NULL;
 }
 

@@ -210,7 +210,7 @@ int zx_repair(zx_export *x)
     if (late != NULL && late->func->kind == ZT_K_APPEND) {
         if (t.late.execution == 0)
             t.late.execution = 1;
-        if (a->text[0] == 'C' && a->early.execution == 0) {
+        if (a->early_is_write && a->early.execution == 0) {
             t.move_write = true;
             status = try(x, &t);
             if (status == ZT_OK)

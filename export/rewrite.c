@@ -64,8 +64,8 @@ static int write_calls(zx_export *x, zt_writer *writer, const zx_try *t)
         if (old != at)
             zt_trace_seek(x->trace, old);
         status = zt_trace_next(x->trace, &from);
-        if (status != ZT_OK)
-            return status == ZT_END ? ZT_E_DAMAGED : status;
+        if (status != ZT_OK || from->number != old)
+            return status == ZT_OK || status == ZT_END ? ZT_E_DAMAGED : status;
         at = old + 1;
         zt_call call = *from;
         const zx_wanted *const wanted = zx_wanted_of(x, old);

@@ -120,6 +120,8 @@ int zx_line_of(zx_export *x, const zr_item *items, size_t n, zx_line *out)
         }
         if (!ok)
             return zx_no_memory(x);
+        if (out->n > ZX_MOST_STEPS) /* what follows looks through the line for each step */
+            return zx_refuse(x, "a program of more than %u steps is none that anybody reads; make a smaller trace first", ZX_MOST_STEPS);
     }
     return let_stuck(x, out) ? ZT_OK : zx_no_memory(x);
 }

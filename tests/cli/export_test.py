@@ -7,7 +7,7 @@ import sys
 import unittest
 
 import harness
-from harness import DRIVER, app, run, zetrace
+from harness import BUILD, DRIVER, app, run, zetrace
 
 RUNS = 3
 FIGURES = []
@@ -153,6 +153,12 @@ class Export(harness.Case):
     def test_nothing_to_show(self):
         self.record(app("evict"), "good", options=["--schedule=eager"])
         self.assertSentence(zetrace("export", "t.zetrace"), 125, "nothing to show")
+
+    def test_numbers_that_no_recording_gives(self):
+        self.record(app("evict"), options=["--schedule=lazy"], status=1)
+        r = run(os.path.join(BUILD, "bin", "order", "craft"), "t.zetrace", "strange.zetrace", f"10+{1 << 62}")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertSentence(zetrace("export", "strange.zetrace"), 125, "damaged", "#46116860184273879")
 
     def test_usage(self):
         for options in (["--early=#1"], ["--early=x", "--late=#1"], ["--timeout=soon"], ["--early=#1@0", "--late=#2"], ["--nonsense"]):

@@ -4,6 +4,7 @@
  *   N>M   call N returns when M has just been entered
  *   N<M   call N returns before M is entered
  *   N=M   the address that call N gives out is the last argument of M
+ *   N+M   call N and those behind it are numbered M more
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static bool read_values(zt_trace *trace, change *changes, int n)
     int found = 0;
     while (zt_trace_next(trace, &call) == ZT_OK)
         for (int i = 0; i < n; i++)
-            if (changes[i].other == call->number) {
+            if (changes[i].what == '+' ? changes[i].call == call->number : changes[i].other == call->number) {
                 changes[i].value = changes[i].what == '=' ? call->words[call->func->n_words - 1] : call->enter_ns;
                 found++;
             }
@@ -52,7 +53,9 @@ static int write_call(zt_trace *trace, zt_writer *writer, const zt_call *recorde
         if (call.contents[i].data == NULL && !call.contents[i].hash_only)
             copy_blob(trace, writer, &call.contents[i].hash);
     for (int i = 0; i < n; i++) {
-        if (changes[i].call != call.number)
+        if (changes[i].what == '+' && recorded->number >= changes[i].call)
+            call.number += changes[i].other;
+        if (changes[i].what == '+' || changes[i].call != recorded->number)
             continue;
         if (changes[i].what == '=') {
             out = call.out[0];
