@@ -97,4 +97,5 @@ void isolate_fail_if_free(isolate *run)
 {
     free(run->watch_function);
     run->watch_function = NULL;
+    run->replay.watch_function = run->replay.watch_name = NULL;
 }

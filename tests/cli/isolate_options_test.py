@@ -32,6 +32,10 @@ class Options(harness.Case):
         self.assertEqual(self.isolate("--fail-if=memory")["verdict"], "order")
         self.isolate("--fail-if=result:ze*=ZE_RESULT_ERROR_*", status=0)
 
+    def test_the_last_condition_counts(self):
+        self.record(app("s9_no_events_between_lists"), options=["--schedule=eager"])
+        self.assertEqual(self.isolate("--fail-if=result:ze*=ZE_RESULT_ERROR_*", "--fail-if=memory")["verdict"], "order")
+
     def test_command_as_condition(self):
         self.record(app("s9_no_events_between_lists"), options=["--schedule=eager"])
         fails = "grep -q '\"same\":false' \"$ZETRACE_REPORT\" && exit 1; exit 0"
