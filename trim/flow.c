@@ -23,7 +23,7 @@ static void reads(zm_needs *n, uint32_t node, const zm_access *a)
     const zm_object *const o = zm_object_at(n, a->object);
     for (size_t i = o->writes.n; i > 0; i--) {
         const zm_write *const w = &o->writes.at[i - 1];
-        if (i % BLOCK == 0 && o->writes.n - i > 2 * BLOCK) { /* far back: all of them */
+        if (i % BLOCK == 0 && o->writes.n - i > 2 * BLOCK && i / BLOCK <= o->blocks.n) { /* far back: all of them */
             zm_edge_add(n, node, o->blocks.at[i / BLOCK - 1], ZM_E_DATA);
             return;
         }
@@ -62,6 +62,24 @@ static void comes_before(zm_needs *n, uint32_t call, uint32_t submit, uint32_t e
         n->calls.at[call].before = (uint32_t)n->before.n - 1;
 }
 
+/*
+ * Those that an event without a reset has had: of whom somebody has been told nothing is left to tell, and of the others the newest are
+ * enough, lest each wait looks at all.
+ */
+static void forget_signallers(zm_needs *n, zm_object *o)
+{
+    enum { MOST = 16 };
+    size_t left = 0;
+    if (o->signallers.n < 2 * MOST)
+        return;
+    for (size_t i = 0; i < o->signallers.n; i++)
+        if (!(n->calls.at[o->signallers.at[i]].flags & ZM_C_COVERED))
+            o->signallers.at[left++] = o->signallers.at[i];
+    if (left > MOST)
+        memmove(o->signallers.at, o->signallers.at + (left - MOST), MOST * sizeof(*o->signallers.at));
+    o->signallers.n = left < MOST ? left : MOST;
+}
+
 void zm_signalled(zm_needs *n, uint32_t call, uint32_t object, uint32_t node)
 {
     zm_object *const o = zm_object_at(n, object);
@@ -72,6 +90,7 @@ void zm_signalled(zm_needs *n, uint32_t call, uint32_t object, uint32_t node)
     if (o->signalled != ZM_NONE)
         zm_edge_add(n, all, o->signalled, ZM_E_HARD);
     o->signalled = all;
+    forget_signallers(n, o);
     ZM_PUSH(n, o->signallers, call);
     for (size_t i = 0; i < o->waiting.n; i++) {
         zm_edge_add(n, n->calls.at[o->waiting.at[i]].node, node, ZM_E_HARD);

@@ -6,7 +6,7 @@
 
 bool zm_grow(zm_needs *n, void *array, size_t have, size_t *room, size_t element)
 {
-    if (have < *room)
+    if (have < *room && have < UINT32_MAX - 8)
         return true;
     const size_t more = *room ? *room * 2 : 8;
     void *const grown = have >= UINT32_MAX - 8 ? NULL : realloc(*(void **)array, more * element);

@@ -152,6 +152,25 @@ void gate(hand *h)
     sync_queue(h, &b);
 }
 
+void one_event(hand *h)
+{
+    enum { APPENDS = 100 };
+    basics b;
+    start(h, &b);
+    uint64_t event = new_event(h, &b, 0);
+    const uint64_t memory = new_memory(h, &b, "zeMemAllocDevice", SIZE);
+    const uint32_t pattern = 0x01020304;
+    const ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC};
+    ze_command_list_handle_t immediate = NULL;
+    CALL(h, "zeCommandListCreateImmediate", W(b.context), W(b.device), W(&desc), W(&immediate));
+    const uint64_t list = W(immediate);
+    CALL(h, "zeEventHostSignal", event);
+    for (int i = 0; i < APPENDS; i++)
+        CALL(h, "zeCommandListAppendMemoryFill", list, memory, W(&pattern), 4, SIZE, event, 1, W(&event));
+    CALL(h, "zeEventHostSynchronize", event, UINT64_MAX);
+    CALL(h, "zeCommandListHostSynchronize", list, UINT64_MAX);
+}
+
 struct shared {
     hand *h;
     uint64_t event, answer;

@@ -24,6 +24,7 @@ void evict_bad(hand *h); /* lazy: a later submit gives UNKNOWN */
 void evict_good(hand *h);
 void host_memory(hand *h);   /* pageable source and destination, rewritten between append and execute */
 void gate(hand *h);          /* submits, then signals from the host what the submit waits for */
+void one_event(hand *h);     /* a hundred commands that wait for one event and signal it */
 void two_threads(hand *h);   /* one waits for what the other signals */
 void early_waiter(hand *h);  /* the wait returns before the signal that ended it does */
 void eight_threads(hand *h); /* objects and memory come and go on each */

@@ -148,6 +148,16 @@ static void signals(void)
     close_program();
 }
 
+static void one_event_without_a_reset(void)
+{
+    open_program("eager", one_event);
+    close_over("zeCommandListAppendMemoryFill", 90, ZM_WITH_ALL);
+    CU_ASSERT_TRUE(has("zeEventHostSignal", 1));
+    CU_ASSERT_TRUE(has("zeEventHostSynchronize", 1));
+    write_and_replay();
+    close_program();
+}
+
 static void an_innocent_failure(void)
 {
     open_program("lazy", evict_bad);
@@ -349,6 +359,7 @@ int main(void)
     CU_add_test(suite, "a bound for waits", a_bound_for_waits);
     CU_add_test(suite, "ends", ends);
     CU_add_test(suite, "signals", signals);
+    CU_add_test(suite, "one event without a reset", one_event_without_a_reset);
     CU_add_test(suite, "an innocent failure", an_innocent_failure);
     CU_add_test(suite, "host contents", host_contents);
     CU_add_test(suite, "every call", every_call);
