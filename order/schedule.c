@@ -65,8 +65,9 @@ static bool range_done(const scheduler *s, const zo_range *r)
     const zo_chain *const chain = &s->g->chains[r->chain];
     if (!chain->device)
         return r->hi == 0 || returned(s, chain->nodes[r->hi - 1]);
-    if (s->prefix[r->chain] >= r->hi)
-        return true;
+    const uint32_t prefix = s->prefix[r->chain]; /* the one behind it has not ended */
+    if (prefix >= r->hi || prefix + 1 >= r->lo)
+        return prefix >= r->hi;
     for (uint32_t i = r->lo; i <= r->hi; i++)
         if (!s->ended[chain->nodes[i - 1]])
             return false;

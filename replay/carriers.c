@@ -143,6 +143,12 @@ int64_t zr_carrier_submit(zr_run *run, zr_carriers *c, zr_carrier *carrier, uint
     if (result == 0)
         result = ZR_ASK(run, "zeCommandQueueExecuteCommandLists", carrier->queue, 1, ZR_REF(carrier->handle), 0);
     carrier->state = result == 0 ? ZR_SUBMITTED : ZR_LOST;
+    if (result == 0) {
+        if (!zr_grow((void **)&c->flying, c->n_flying, &c->room_flying, sizeof(*c->flying)))
+            zr_stop(run, ZR_CANNOT, "not enough memory for the commands in flight");
+        else
+            c->flying[c->n_flying++] = (size_t)(carrier - c->all);
+    }
     return result;
 }
 
@@ -206,10 +212,12 @@ void zr_carriers_gone(zr_run *run, zr_carriers *c, uint32_t object, bool reset)
         return;
     }
     const bool queue = strcmp(kind, "queue") == 0 || o->immediate;
-    for (size_t i = 0; i < c->n; i++) {
-        zr_carrier *const carrier = &c->all[i];
+    size_t kept = 0;
+    for (size_t i = 0; i < c->n_flying; i++) {
+        zr_carrier *const carrier = &c->all[c->flying[i]];
         if ((carrier->state != ZR_SUBMITTED && carrier->state != ZR_OPENED) || carrier->queue == 0 || zr_carrier_ended(run, carrier))
             continue;
+        c->flying[kept++] = c->flying[i];
         if (queue && !reset && carrier->on == object) {
             ZR_ASK(run, "zeCommandQueueDestroy", carrier->queue);
             carrier->queue = 0;
@@ -217,4 +225,5 @@ void zr_carriers_gone(zr_run *run, zr_carriers *c, uint32_t object, bool reset)
             ZR_ASK(run, reset ? "zeCommandListReset" : "zeCommandListDestroy", carrier->handle);
         }
     }
+    c->n_flying = kept;
 }

@@ -42,6 +42,8 @@ typedef struct zr_pool {
 typedef struct zr_carriers {
     zr_carrier *all;
     size_t n, room;
+    size_t *flying; /* submitted in that order, and perhaps not over */
+    size_t n_flying, room_flying;
     zr_spare *spares; /* queues on which nothing runs */
     size_t n_spares, room_spares;
     zr_pool *pools; /* one open for each context */
