@@ -14,7 +14,7 @@
 
 #include "l0_api.h"
 
-#define SOFT_LIMIT_NS   20000000ull /* eager: a command ends inside the signal of its gate, or something else has to come first */
+#define SOFT_LIMIT_NS   20000000ull /* eager: what a call lets run has ended when it returns, or something else has to come first */
 #define WAITS_OF_A_LIST 1024u
 
 typedef struct submit { /* one command of an execute */
@@ -40,6 +40,7 @@ struct zr_forced {
     size_t *unread;       /* synchronous submits whose commands are still to run: what the host read back is compared then */
     size_t n_unread, room_unread;
     zr_tails tails;
+    bool eager; /* libze_soft does all work inside calls: by waiting nothing ends, and there is but this thread */
 };
 
 /* -------------------------------------------------------------------------------------------------------------- plan */
@@ -442,11 +443,16 @@ static void write_item(zr_run *run, const zr_call *call, const zr_item *item)
             zr_write_content(run, &call->data[i], item->from, item->execution == 0 ? call->data[i].len : item->size, flags, o->learn);
 }
 
-static uint64_t limit_of(const zr_run *run)
+static bool is_eager(const zr_run *run)
 {
-    const uint64_t most = run->options->gate_ns ? run->options->gate_ns : 2000000000u;
     const char *const schedule = run->target.soft ? getenv("ZE_SOFT_SCHEDULE") : NULL;
-    return schedule && strcmp(schedule, "eager") == 0 && most > SOFT_LIMIT_NS ? SOFT_LIMIT_NS : most;
+    return schedule && strcmp(schedule, "eager") == 0;
+}
+
+uint64_t zr_forced_limit(zr_run *run, uint64_t most)
+{
+    struct zr_forced *const f = run->forced;
+    return f != NULL && f->eager && atomic_load(&run->delayed) == 0 && most > SOFT_LIMIT_NS ? SOFT_LIMIT_NS : most;
 }
 
 static void open_in_turn(zr_run *run, zr_carrier *carrier)
@@ -473,7 +479,8 @@ void zr_run_forced(zr_run *run, void (*make)(zr_run *run, const zr_call *call))
         zr_stop(run, ZR_CANNOT, "not enough memory for a replay in a given order");
         return;
     }
-    f->carriers.limit_ns = limit_of(run);
+    f->eager = is_eager(run);
+    f->carriers.limit_ns = zr_forced_limit(run, run->options->gate_ns ? run->options->gate_ns : 2000000000u);
     if (!look_through(run))
         return;
     for (size_t i = 0; i < run->options->n_items && !atomic_load(&run->stop); i++) {

@@ -281,6 +281,8 @@ void zr_forced_finish(zr_run *run);
 int64_t zr_forced_call(zr_run *run, const zr_call *call, void *fn, uint64_t *words);
 /* Whether what the call read back is compared later. */
 bool zr_forced_unread(zr_run *run, const zr_call *call);
+/* How long a wait may take, at most `most`. */
+uint64_t zr_forced_limit(zr_run *run, uint64_t most);
 /* Before each wait or query of the program. */
 void zr_forced_before_wait(zr_run *run, const zr_call *call);
 /* Writes the call's contents that are not held. */

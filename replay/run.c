@@ -42,7 +42,7 @@ void zr_stop(zr_run *run, int verdict, const char *format, ...)
 }
 
 /* The device waits for the host, which is at this call. */
-static void blocked(zr_run *run, const zr_call *call)
+static void blocked(zr_run *run, const zr_call *call, uint64_t limit)
 {
     const zr_plan *const plan = run->plan;
     char object[64] = "", later[256] = "no call behind it signals an event from the host";
@@ -61,7 +61,7 @@ static void blocked(zr_run *run, const zr_call *call)
     zr_stop(run, ZR_DIFFERS,
             "call #%llu %s(%s) was answered in the recording, but here not within %.3g s: the device waits for the "
             "host, and %s",
-            (unsigned long long)call->number, call->func->name, object, (double)run->options->timeout_ns / 1e9, later);
+            (unsigned long long)call->number, call->func->name, object, (double)limit / 1e9, later);
 }
 
 static void pause_between(unsigned round)
@@ -78,7 +78,7 @@ static void pause_between(unsigned round)
 static int64_t ask(zr_run *run, const zr_call *call, void *fn, uint64_t *words)
 {
     const zr_thunk thunk = zr_thunks[call->id];
-    const uint64_t limit = run->options->timeout_ns;
+    const uint64_t limit = zr_forced_limit(run, run->options->timeout_ns);
     uint64_t *const timeout = call->timeout_word < 0 ? NULL : &words[call->timeout_word];
     const uint64_t recorded = timeout ? *timeout : 0;
     if (timeout != NULL && recorded > limit)
@@ -91,7 +91,7 @@ static int64_t ask(zr_run *run, const zr_call *call, void *fn, uint64_t *words)
              round++) {
             const uint64_t now = now_ns();
             if (now >= deadline) {
-                blocked(run, call);
+                blocked(run, call, limit);
                 break;
             }
             const uint64_t rest = deadline - now, slice = recorded > 1000000 ? recorded : 1000000;
@@ -470,7 +470,7 @@ static void drain(zr_run *run)
         const uint64_t now = now_ns();
         atomic_fetch_add(&run->shared->progress, 1);
         /* what still waits for the host at the end of the recording would wait for ever: no need to wait that long */
-        const uint64_t rest = now < deadline ? deadline - now : 0, most = 1000000000;
+        const uint64_t rest = now < deadline ? deadline - now : 0, most = zr_forced_limit(run, 1000000000);
         const int64_t result = zr_sync_object(run, (uint32_t)i, rest < most ? rest : most);
         if (zr_is_fault(result) && !run->plan->recorded_failed && run->plan->pending == 0) {
             char name[64], detail[160];

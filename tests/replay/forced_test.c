@@ -567,6 +567,9 @@ static void test_counts(void)
     CU_ASSERT_EQUAL(forced(trace, nothing_named, NULL), ZR_DIFFERS); /* the read-back came before all commands */
     CU_ASSERT_EQUAL(report.never_ran, 2);
     CU_ASSERT_EQUAL(report.stuck, 0);
+    /* eager: waiting does not help */
+    CU_ASSERT_EQUAL(forced(record("lists", "eager", lists_on_immediate), nothing_named, NULL), ZR_DIFFERS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(report.message, "not within 0.02 s"));
 }
 
 int main(void)
