@@ -36,11 +36,6 @@ static bool gives_nothing(const zx_call *c)
            strcmp(zt_types[c->func->return_type].name, "ze_result_t") == 0;
 }
 
-static bool is_fault(int64_t result)
-{
-    return result == 0x70000001 || result == 0x70000003 || result == 0x7ffffffe;
-}
-
 /* What might have been: faults would not show, and waits behind the early one would be over in time. */
 static bool hope(zx_export *x, const zx_try *t, bool waits)
 {
@@ -53,8 +48,8 @@ static bool hope(zx_export *x, const zx_try *t, bool waits)
         if (!c->made || !c->returned || !gives_nothing(c) || c->result == 0)
             continue;
         const bool unmet = waits && behind && c->result == 1 && (c->func->kind == ZT_K_SYNC || c->func->kind == ZT_K_QUERY);
-        zx_wanted *const w = is_fault(c->result) || unmet ? want(x, c->number) : NULL;
-        if ((is_fault(c->result) || unmet) && w == NULL)
+        zx_wanted *const w = zt_is_fault(c->result) || unmet ? want(x, c->number) : NULL;
+        if ((zt_is_fault(c->result) || unmet) && w == NULL)
             return false;
         if (w != NULL)
             w->has_result = true;
@@ -167,7 +162,7 @@ static int note_difference(zx_export *x, const zx_try *t, const zr_mismatch *m, 
     w->result = parse_result(m->replayed);
     w->has_result = true;
     *changed = true;
-    return is_fault(w->result) ? ZT_END : ZT_OK;
+    return zt_is_fault(w->result) ? ZT_END : ZT_OK;
 }
 
 static int compare(zx_export *x, const zx_try *t, zr_plan *plan, const zr_item *items, size_t n, bool *changed)

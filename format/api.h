@@ -205,6 +205,8 @@ const char *zt_enum_name(const zt_type *type, uint32_t value);
  */
 enum zt_mode { ZT_M_IN_ORDER = 1 << 0, ZT_M_SYNCHRONOUS = 1 << 1, ZT_M_TIMESTAMPS = 1 << 2 };
 unsigned zt_modes(const zt_type *type, uint32_t value);
+/* Whether a ze_result_t is one that drivers give once earlier work has failed: DEVICE_LOST, OUT_OF_DEVICE_MEMORY, UNKNOWN. */
+bool zt_is_fault(int64_t result);
 /* @return the first parameter with that role, or NULL. */
 const zt_field *zt_param_by_role(const zt_func *func, enum zt_role role);
 

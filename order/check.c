@@ -266,7 +266,7 @@ static void find_consequences(zo_graph *g)
     }
     for (size_t i = 0; suspect != ZO_NONE && i < g->n_calls; i++) {
         const zo_call *const c = &g->calls[i];
-        if (c->number >= after && (c->flags & ZO_FAILED) && zo_is_fault(c->result)) {
+        if (c->number >= after && (c->flags & ZO_FAILED) && zt_is_fault(c->result)) {
             const zo_consequence k = {c->number, suspect, zo_cause(c->result, c->func->kind)};
             ZO_PUSH(g, g->consequences, g->n_consequences, g->room_consequences, k);
         }

@@ -36,8 +36,6 @@ static inline unsigned long long zo_number(const zo_graph *g, uint32_t call)
 {
     return call < g->n_calls ? (unsigned long long)g->calls[call].number : 0;
 }
-/* Device lost, out of device memory, unknown: what drivers say after a fault. */
-bool zo_is_fault(int64_t result);
 /* What a result means that drivers give for more than one reason, "" if there is no more to say. */
 const char *zo_cause(int64_t result, int kind);
 

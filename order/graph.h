@@ -50,8 +50,7 @@ typedef struct zo_access {
 enum zo_command_flags {
     ZO_BARRIER = 1,    /* has the barrier's meaning if it has no waits */
     ZO_HOLDS_BACK = 2, /* what comes behind it starts when it has ended */
-    ZO_WAIT_ONLY = 4,
-    ZO_EVENT_RESET = 8
+    ZO_WAIT_ONLY = 4
 };
 typedef struct zo_command {
     uint32_t call, list;

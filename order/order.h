@@ -244,7 +244,6 @@ typedef struct zo_answer {
     unsigned n_more;
     zo_point moved_behind;      /* host-order: behind what the early call passes, alone; call 0: nothing was found */
     unsigned replays, orders, candidates, carriers;
-    uint64_t inversions;        /* pairs that stand the other way in the line that was bisected, 0: none was */
     uint64_t seed;
     char hidden_by[64];         /* what of the recorded driver keeps it from showing, "" */
     char driver[512], text[512];

@@ -56,7 +56,7 @@ static void executed(zo_graph *g, uint32_t index, uint32_t list)
         ZO_REPAIR(f, l->immediate ? "append to it, it executes by itself" : "zeCommandListClose before it");
     }
     poisoned(g, index, l);
-    if ((c->flags & ZO_FAILED) && !zo_is_fault(c->result)) /* after a fault all is lost, which is told once */
+    if ((c->flags & ZO_FAILED) && !zt_is_fault(c->result)) /* after a fault all is lost, which is told once */
         l->facts.failed = index + 1;
 }
 
@@ -74,7 +74,7 @@ static void lists_of(zo_reading *r, uint32_t index)
     zo_object *const o = zo_object_at(
         r->g,
         zo_object_index(r->g, zt_object_of_handle(r->g->names, &zt_types[fence->type], r->call->words[fence->offset])));
-    if (o != NULL && !zo_is_fault(r->g->calls[index].result))
+    if (o != NULL && !zt_is_fault(r->g->calls[index].result))
         o->facts.failed = index + 1;
 }
 

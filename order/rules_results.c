@@ -10,12 +10,6 @@
 #define LOOK_FOR   64u   /* executions that one unheeded wait was for */
 #define STEPS_MAX  (1u << 28)
 
-bool zo_is_fault(int64_t result)
-{
-    return result == ZE_RESULT_ERROR_DEVICE_LOST || result == ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY ||
-           result == ZE_RESULT_ERROR_UNKNOWN;
-}
-
 /* G4: the one code stands for many reasons. */
 const char *zo_cause(int64_t result, int kind)
 {

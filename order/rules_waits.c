@@ -119,7 +119,7 @@ void zo_waits_leave(zo_graph *g, uint32_t index)
 {
     const zo_call *const c = &g->calls[index];
     const zo_object *const o = zo_object_at(g, c->object);
-    if ((c->flags & ZO_FAILED) && zo_is_fault(c->result) && g->rules.fault == 0)
+    if ((c->flags & ZO_FAILED) && zt_is_fault(c->result) && g->rules.fault == 0)
         g->rules.fault = index + 1;
     if ((!is_wait(c) && c->func->kind != ZT_K_QUERY) || o == NULL)
         return;

@@ -304,7 +304,5 @@ void zr_take_in(zr_run *run);
 void zr_mismatch_add(zr_run *run, const zr_call *call, int what, const char *detail, const char *recorded,
                      const char *replayed);
 bool zr_verified(const zr_run *run, const zr_call *call);
-/* Whether a result says that the device is lost or that work failed. */
-bool zr_is_fault(int64_t result);
 
 #endif

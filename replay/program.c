@@ -407,7 +407,7 @@ void zr_program_finish(zr_plan *plan)
         for (uint32_t k = 0; k < call->n_data; k++)
             if (call->data[k].mem == ZR_NONE)
                 call->data[k].live = zr_span_live(&plan->objects, call->data[k].addr);
-        if (zr_is_fault(call->result) && (call->flags & ZR_FAILED))
+        if (zt_is_fault(call->result) && (call->flags & ZR_FAILED))
             plan->recorded_failed = true;
     }
 }

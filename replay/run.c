@@ -472,7 +472,7 @@ static void drain(zr_run *run)
         /* what still waits for the host at the end of the recording would wait for ever: no need to wait that long */
         const uint64_t rest = now < deadline ? deadline - now : 0, most = zr_forced_limit(run, 1000000000);
         const int64_t result = zr_sync_object(run, (uint32_t)i, rest < most ? rest : most);
-        if (zr_is_fault(result) && !run->plan->recorded_failed && run->plan->pending == 0) {
+        if (zt_is_fault(result) && !run->plan->recorded_failed && run->plan->pending == 0) {
             char name[64], detail[160];
             zr_object_name(o, (uint32_t)i, name, sizeof(name));
             snprintf(detail, sizeof(detail), "found when %s was drained at the end", name);

@@ -8,12 +8,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-bool zr_is_fault(int64_t result)
-{
-    return result == 0x70000001 || result == 0x70000003 ||
-           result == 0x7ffffffe; /* DEVICE_LOST, OUT_OF_DEVICE_MEMORY, UNKNOWN */
-}
-
 bool zr_verified(const zr_run *run, const zr_call *call)
 {
     return run->options->verify != ZR_VERIFY_NONE && call->number >= run->options->from && !(call->flags & ZR_QUIET);

@@ -158,8 +158,7 @@ static void print_json(const calls *c, const zo_answer *a)
     printf("{\"verdict\":\"%s\",\"recording\":\"%s\",", zo_verdict_name(a->verdict), a->taken_for_bad ? "bad" : "good");
     json_pair(c, &a->pair);
     printf(",\"moved_behind\":%llu", (unsigned long long)a->moved_behind.call);
-    printf(",\"replays\":%u,\"orders_searched\":%u,\"candidates\":%u,\"carriers\":%u,\"inversions\":%llu", a->replays, a->orders,
-           a->candidates, a->carriers, (unsigned long long)a->inversions);
+    printf(",\"replays\":%u,\"orders_searched\":%u,\"candidates\":%u,\"carriers\":%u", a->replays, a->orders, a->candidates, a->carriers);
     json_text("driver", a->driver);
     json_text("text", a->text);
     printf(",\"hidden_by\":[");

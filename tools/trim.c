@@ -200,10 +200,13 @@ static int minimise(const wishes *w, const char *path, const zm_needs *needs, co
     zm_minimised result;
     zt_error error = {0};
     const struct sigaction catch = {.sa_handler = interrupt};
-    sigaction(SIGINT, &catch, NULL);
-    sigaction(SIGTERM, &catch, NULL);
+    struct sigaction old_int, old_term;
+    sigaction(SIGINT, &catch, &old_int);
+    sigaction(SIGTERM, &catch, &old_term);
     zt_progress_start(&t.progress, "minimise", 0);
     const int status = zm_minimise(keep, w->out, &o, &result, &error);
+    sigaction(SIGINT, &old_int, NULL); /* what comes behind can be ended as ever */
+    sigaction(SIGTERM, &old_term, NULL);
     zt_progress_end(&t.progress);
     if (status == ZT_END) {
         zt_complain("%s: with these calls alone #%llu %s does not fail as recorded; keep more", path, (unsigned long long)wanted->failed_call,

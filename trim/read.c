@@ -22,9 +22,7 @@ static void note_contents(zm_needs *n, zm_call *c, const zt_call *call)
 
 static bool is_fault(const zt_call *call)
 {
-    /* DEVICE_LOST, OUT_OF_DEVICE_MEMORY, UNKNOWN: what drivers say when earlier work has failed */
-    return call->returned && strcmp(zt_types[call->func->return_type].name, "ze_result_t") == 0 &&
-           (call->result == 0x70000001 || call->result == 0x70000003 || call->result == 0x7ffffffe);
+    return call->returned && strcmp(zt_types[call->func->return_type].name, "ze_result_t") == 0 && zt_is_fault(call->result);
 }
 
 static void use(zm_reading *r, zm_call *c, uint32_t object)
@@ -132,12 +130,6 @@ static int see_output(void *ctx, const zt_node *node)
     return 0;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 static int see_mode(void *ctx, const zt_node *node)
 {
     zm_object *const o = ctx;
@@ -145,13 +137,9 @@ static int see_mode(void *ctx, const zt_node *node)
     if (node->kind != ZT_N_VALUE || node->type == NULL || node->size != 4)
         return 0;
     memcpy(&value, node->data, 4);
-    for (unsigned i = 0; i < node->type->n_values; i++) {
-        const zt_enum_value *const v = &node->type->values[i];
-        if (node->type->cls == ZT_FLAGS && (value & v->value) && ends_with(v->name, "_FLAG_IN_ORDER"))
-            o->in_order = true;
-        if (node->type->cls == ZT_ENUM && value == v->value && ends_with(v->name, "_MODE_SYNCHRONOUS"))
-            o->synchronous = true;
-    }
+    const unsigned modes = zt_modes(node->type, value);
+    o->in_order |= (modes & ZT_M_IN_ORDER) != 0;
+    o->synchronous |= (modes & ZT_M_SYNCHRONOUS) != 0;
     return 0;
 }
 

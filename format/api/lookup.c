@@ -87,6 +87,11 @@ unsigned zt_modes(const zt_type *type, uint32_t value)
     return modes;
 }
 
+bool zt_is_fault(int64_t result)
+{
+    return result == 0x70000001 || result == 0x70000003 || result == 0x7ffffffe;
+}
+
 const zt_field *zt_param_by_role(const zt_func *func, enum zt_role role)
 {
     for (unsigned i = 0; i < func->n_params; i++)

@@ -8,7 +8,6 @@
 import collections
 import concurrent.futures
 import json
-import math
 import os
 import sys
 import tempfile
@@ -22,9 +21,9 @@ GOAL = 95  # percent of the bugs
 Answer = collections.namedtuple("Answer", "right verdict replays within named wanted check text in_all strange")  # strange: further pairs
 
 
-def budget(lines, inversions):
+def budget(lines):
     """Replays that an answer may take: docs/isolate.md."""
-    return 3 + (2 * lines + 1) + math.ceil(math.log2(max(2, inversions))) + 3 * CONFIRM
+    return 4 + (2 * lines + 1) + 3 * CONFIRM
 
 
 def pair_of(names, removed):
@@ -58,7 +57,7 @@ def judge(trace, o, *options):
     seen = any(w <= set(f["calls"]) for w in wanted for f in errors_of(trace))
     right = a["verdict"] in ("order", "host-order") and named in wanted
     replays = a["found_after"] if right else a["replays"]
-    return Answer(right, a["verdict"], replays, replays <= budget(a["carriers"], a["inversions"]), sorted(named),
+    return Answer(right, a["verdict"], replays, replays <= budget(a["carriers"]), sorted(named),
                   [sorted(w, key=str) for w in wanted], seen, a["text"], a["replays"],
                   sum({m["early"]["call"], m["late"]["call"]} not in wanted for m in a["more"]))
 
