@@ -22,11 +22,12 @@ typedef struct finder {
     bool in_time;      /* in the earliest order every command ends in its turn */
     zo_edge repairs[ZO_PAIRS_MAX]; /* pairs that have been found, the other way round: in all lines */
     unsigned n_repairs;
+    bool spent;          /* a trial was not made for want of replays */
     uint8_t *tried; /* by conflict */
     size_t n_tried;
 } finder;
 
-enum outcome { PASSES, FAILS, CANNOT };
+enum outcome { PASSES, FAILS, CANNOT /* not tried: it can't be had here, or no replays are left */ };
 
 /* trials.c */
 void zo_decide_recording(finder *f, const zt_ending *ending);

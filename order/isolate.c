@@ -90,6 +90,16 @@ static void fill_pair(finder *f, uint32_t early, uint32_t late)
                  (unsigned long long)a->early_submit);
 }
 
+/* The pair that the last replays went into. */
+static void note_suspect(finder *f, uint32_t early, uint32_t late)
+{
+    char e[32], l[32];
+    at(point_of(f->g, early), e, sizeof(e));
+    at(point_of(f->g, late), l, sizeof(l));
+    snprintf(f->a->text, sizeof(f->a->text), "%s before %s seems to make the difference (fails %u of %u, the other way passes %u of %u), which more replays would confirm",
+             e, l, f->pair.fails[0], f->pair.fails[1], f->pair.passes[0], f->pair.passes[1]);
+}
+
 bool zo_confirm(finder *f, const line *passing, const line *failing, uint32_t early, uint32_t late)
 {
     zo_pair *const a = &f->pair;
@@ -110,6 +120,8 @@ bool zo_confirm(finder *f, const line *passing, const line *failing, uint32_t ea
         if (f->n_repairs < ZO_PAIRS_MAX)
             f->repairs[f->n_repairs++] = kept;
     }
+    if (!ok && f->spent)
+        note_suspect(f, early, late);
     free(one.nodes);
     free(other.nodes);
     return ok;
@@ -353,6 +365,8 @@ int zo_isolate(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_iso
     if (r.base.n == 0) {
         snprintf(a->text, sizeof(a->text), "no order can be made of this trace: a wait that it says succeeded waits for what never runs");
         a->verdict = ZO_V_UNFAITHFUL;
+    } else if (r.of_base == CANNOT && f.spent) {
+        a->verdict = ZO_V_BUDGET;
     } else if (r.of_base == CANNOT) {
         status = ZT_E_USAGE;
     } else if (r.fails != 0 && r.fails != 3) {
@@ -372,6 +386,8 @@ int zo_isolate(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_iso
     } else if (f.bad && o->judge == NULL) {
         explain_unshown(&f);
     }
+    if (a->verdict == ZO_V_BUDGET && a->text[0] == 0)
+        snprintf(a->text, sizeof(a->text), "no order among those tried makes a difference, and %u replays are all there were to make", a->replays);
     a->pair = f.pair;
     if (a->verdict != ZO_V_ORDER && a->verdict != ZO_V_HOST_ORDER)
         a->early = a->late = (zo_point){0, 0};

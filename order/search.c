@@ -132,6 +132,8 @@ bool zo_try_host_writes(finder *f)
     const size_t first = f->g->n_conflicts;
     const zr_options o = zo_trial_options(f);
     line base;
+    if (zo_spent(f))
+        return false;
     f->a->replays++;
     if (zo_learn_reads(f->g, f->plan, &o) == 0 || !zo_line(f, ZO_P_EARLY, 0, NULL, NULL, 0, &base))
         return false;

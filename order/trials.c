@@ -50,9 +50,14 @@ void zo_decide_recording(finder *f, const zt_ending *ending)
 
 /* ----------------------------------------------------------------------------------------------------------------- trial */
 
+static unsigned budget_of(const finder *f)
+{
+    return f->o->budget ? f->o->budget : 200;
+}
+
 bool zo_spent(const finder *f)
 {
-    return f->a->replays >= (f->o->budget ? f->o->budget : 200);
+    return f->a->replays >= budget_of(f);
 }
 
 zr_options zo_trial_options(const finder *f)
@@ -147,11 +152,16 @@ static void side_by_side(finder *f, const line *lines, size_t n, unsigned jobs, 
 void zo_trials(finder *f, const line *lines, size_t n, const char *what, enum outcome *outcomes, zr_report *reports)
 {
     zr_options o = zo_trial_options(f);
-    const unsigned budget = f->o->budget ? f->o->budget : 200;
-    if (f->o->run == NULL) {
+    const unsigned budget = budget_of(f);
+    if (f->o->run == NULL && !zo_spent(f)) {
         f->a->replays += f->g->n_learn > 0 && f->g->learned == NULL;
         zo_learn(f->g, f->plan, &o);
     }
+    const size_t wanted = n;
+    n = n < budget - f->a->replays ? n : budget - f->a->replays;
+    f->spent |= n < wanted;
+    for (size_t i = n; i < wanted; i++)
+        outcomes[i] = CANNOT;
     const bool many = n > 1 && f->o->jobs > 1;
     for (size_t i = 0; i < n; i++) {
         f->a->replays++;
@@ -194,12 +204,12 @@ enum outcome zo_several(finder *f, const line *l, enum outcome wanted, unsigned 
         zo_trials(f, lines, n, what, outcomes, reports);
         for (unsigned i = 0; i < n; i++) {
             counts[0] += outcomes[i] == wanted;
-            counts[1]++;
+            counts[1] += outcomes[i] != CANNOT;
             last = outcomes[i] == CANNOT ? CANNOT : last;
         }
     }
     free(reports);
-    return counts[1] > 0 && counts[0] == counts[1] ? wanted : last == CANNOT ? CANNOT : wanted == PASSES ? FAILS : PASSES;
+    return last == CANNOT ? CANNOT : counts[1] > 0 && counts[0] == counts[1] ? wanted : wanted == PASSES ? FAILS : PASSES;
 }
 
 bool zo_line(finder *f, int policy, uint64_t value, const line *like, const zo_edge *extra, size_t n, line *out)
