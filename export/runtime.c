@@ -69,6 +69,7 @@ static inline void enter(unsigned long long call, const char *name)
 /* A wait that was recorded as not over in time may be over here. */
 static inline void expect(ze_result_t result, ze_result_t wanted)
 {
+    alarm(0);
     if (result == ZE_RESULT_SUCCESS)
         result = refused;
     refused = ZE_RESULT_SUCCESS;
@@ -278,9 +279,8 @@ static inline unsigned char byte_of(const part *p, size_t i)
 static inline void put(void *to, const part *parts, size_t n, size_t from, size_t size)
 {
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < parts[i].n; k++)
-            if (parts[i].at + k >= from && parts[i].at + k - from < size)
-                ((unsigned char *)to)[parts[i].at + k] = byte_of(&parts[i], k);
+        for (size_t k = from > parts[i].at ? from - parts[i].at : 0; k < parts[i].n && parts[i].at + k - from < size; k++)
+            ((unsigned char *)to)[parts[i].at + k] = byte_of(&parts[i], k);
 }
 
 /* How many bytes are not as in the parts; the first of them, and how many there are in all. */

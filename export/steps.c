@@ -45,6 +45,13 @@ static bool add_write(zx_line *out, const zx_call *c, const zx_content *content,
     const bool all = item->execution == 0;
     const uint64_t from = all ? 0 : item->from, left = from < content->len ? content->len - from : 0;
     const uint64_t size = all || item->size > left ? left : item->size;
+    zx_step *const last = out->n > 0 ? &out->steps[out->n - 1] : NULL;
+    if (size > 0 && last != NULL && last->kind == ZR_I_WRITE && last->call == c->number && last->execution == content->number &&
+        (last->from + last->size == from || from + size == last->from)) { /* page by page, up or down */
+        last->from = last->from < from ? last->from : from;
+        last->size += size;
+        return true;
+    }
     return size == 0 || add(out, (zx_step){c->number, content->number, ZR_I_WRITE, 0, from, size});
 }
 
