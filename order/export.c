@@ -65,20 +65,29 @@ static bool matters(zo_graph *g, const zo_call *c)
     }
 }
 
-static void choose(export *e, uint64_t first, uint64_t last)
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static bool is_among(const uint64_t *calls, size_t n, uint64_t number)
+{
+    return calls == NULL || (n > 0 && bsearch(&number, calls, n, sizeof(*calls), by_number) != NULL);
+}
+
+static void choose(export *e, const uint64_t *calls, size_t n)
 {
     zo_graph *const g = e->g;
     for (size_t i = 0; i < g->n_calls; i++)
-        e->shown[i] = g->calls[i].number >= first && g->calls[i].number <= last && matters(g, &g->calls[i]);
-    for (size_t i = 0; i < g->n_instances; i++) {
-        const uint64_t submit = g->calls[g->instances[i].submit].number;
-        e->shown[g->n_calls + i] = submit >= first && submit <= last;
-    }
+        e->shown[i] = matters(g, &g->calls[i]) && is_among(calls, n, g->calls[i].number);
+    for (size_t i = 0; i < g->n_instances; i++)
+        e->shown[g->n_calls + i] = is_among(calls, n, g->calls[g->instances[i].submit].number);
     for (size_t i = 0; i < g->n_conflicts; i++) {
         const uint32_t ends[] = {g->conflicts[i].a, g->conflicts[i].b};
         for (unsigned k = 0; k < 2; k++) {
             const uint32_t call = ends[k] & ~ZO_CALL_BIT;
-            if ((ends[k] & ZO_CALL_BIT) && g->calls[call].number >= first && g->calls[call].number <= last)
+            if ((ends[k] & ZO_CALL_BIT) && is_among(calls, n, g->calls[call].number))
                 e->shown[call] = 1;
         }
     }
@@ -266,7 +275,7 @@ static void tell_chain(export *e, const zo_chain *chain)
     }
 }
 
-int zo_export(zo_graph *g, uint64_t first, uint64_t last, const zo_exporter *out)
+int zo_export(zo_graph *g, const uint64_t *calls, size_t n, const zo_exporter *out)
 {
     export e = {.g = g, .out = out, .shown = calloc(g->n_calls + g->n_instances + 1, 1), .names = calloc(g->n_chains + 1, sizeof(*e.names))};
     if (e.shown == NULL || e.names == NULL) {
@@ -274,7 +283,7 @@ int zo_export(zo_graph *g, uint64_t first, uint64_t last, const zo_exporter *out
         free(e.names);
         return ZT_E_MEMORY;
     }
-    choose(&e, first, last);
+    choose(&e, calls, n);
     name_threads(&e);
     for (uint32_t k = 0; out->node != NULL && k < g->n_chains; k++)
         for (size_t i = 0; i < g->chains[k].n; i++)

@@ -26,11 +26,11 @@ typedef struct zo_exporter {
 } zo_exporter;
 
 /*
- * Calls first..last and the executions that they submit: nodes chain by chain, then edges, then conflicts. Edges and conflicts to
+ * The calls of an ascending list (NULL: all) and the executions that they submit: nodes chain by chain, then edges, then conflicts. Edges and conflicts to
  * nodes outside are left out, as are edges that follow from others of the same thread or carrier.
  * @return what the exporter returned, or ZT_E_MEMORY.
  */
-int zo_export(zo_graph *graph, uint64_t first, uint64_t last, const zo_exporter *exporter);
+int zo_export(zo_graph *graph, const uint64_t *calls, size_t n, const zo_exporter *exporter);
 
 const char *zo_edge_name(int kind); /* "in-order" */
 const char *zo_conflict_name(int kind); /* "evict" */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls.h"
 #include "commands.h"
 #include "export.h"
 
@@ -12,7 +13,7 @@ enum { FORMAT = 1, CALLS };
 
 static const zt_option options[] = {
     {FORMAT, 0, "format", "dot|json", "dot, for Graphviz (default), or one JSON object"},
-    {CALLS, 0, "calls", "A..B", "these calls, and the commands that they submit"},
+    {CALLS, 0, "calls", "SET", "these calls, and the commands that they submit: 10..20, 10.., /submit, @FILE, ...; see 'zetrace help dump'"},
     {0, 0, NULL, NULL, NULL},
 };
 
@@ -33,6 +34,26 @@ typedef struct drawing {
     uint32_t chain; /* whose nodes are being told */
     size_t nodes, edges, conflicts;
 } drawing;
+
+typedef struct chosen { /* calls, ascending; NULL: all */
+    uint64_t *calls;
+    size_t n, room;
+} chosen;
+
+static bool choose(void *ctx, uint64_t number)
+{
+    chosen *const c = ctx;
+    if (c->n == c->room) {
+        const size_t room = c->room ? c->room * 2 : 256;
+        uint64_t *const grown = realloc(c->calls, room * sizeof(*grown));
+        if (grown == NULL)
+            return false;
+        c->calls = grown;
+        c->room = room;
+    }
+    c->calls[c->n++] = number;
+    return true;
+}
 
 /* "14" for a call, "11@1" for an execution. */
 static void put_id(const zo_point *p)
@@ -117,13 +138,13 @@ static int dot_conflict(void *ctx, const zo_conflict *c, const char *object)
     return 0;
 }
 
-static int draw_dot(drawing *d, uint64_t from, uint64_t to)
+static int draw_dot(drawing *d, const chosen *c)
 {
     const zo_exporter out = {dot_node, dot_edge, dot_conflict, d};
     printf("digraph trace {\n"
            "  node [shape=box, style=filled, fillcolor=white, fontname=\"sans-serif\", fontsize=10];\n"
            "  edge [fontname=\"sans-serif\", fontsize=9];\n");
-    const int status = zo_export(d->graph, from, to, &out);
+    const int status = zo_export(d->graph, c->calls, c->n, &out);
     if (d->nodes > 0 && d->edges == 0)
         printf("  }\n");
     printf("}\n");
@@ -174,56 +195,70 @@ static int json_conflict(void *ctx, const zo_conflict *c, const char *object)
     return 0;
 }
 
-static int draw_json(drawing *d, uint64_t from, uint64_t to)
+static int draw_json(drawing *d, const chosen *c)
 {
     const zo_exporter nodes = {.node = json_node, .ctx = d}, edges = {.edge = json_edge, .ctx = d},
                       conflicts = {.conflict = json_conflict, .ctx = d};
     printf("{\"nodes\":[");
-    int status = zo_export(d->graph, from, to, &nodes);
+    int status = zo_export(d->graph, c->calls, c->n, &nodes);
     printf("],\"edges\":[");
-    status = status ? status : zo_export(d->graph, from, to, &edges);
+    status = status ? status : zo_export(d->graph, c->calls, c->n, &edges);
     printf("],\"conflicts\":[");
-    status = status ? status : zo_export(d->graph, from, to, &conflicts);
+    status = status ? status : zo_export(d->graph, c->calls, c->n, &conflicts);
     printf("]}\n");
     return status;
 }
 
-static int run(int argc, char **argv)
+static int draw(zt_trace *trace, const char *path, bool json, const chosen *c)
 {
-    zt_parser parser;
-    uint64_t from = 1, to = UINT64_MAX;
-    bool json = false;
-    zt_parser_init(&parser, &zt_command_graph, argc, argv);
-    for (int id; (id = zt_option_next(&parser)) != 0;) {
-        if (id == ZT_OPTION_HELP)
-            return zt_finish_output(ZT_EXIT_OK);
-        if (id == ZT_OPTION_ERROR)
-            return ZT_EXIT_USAGE;
-        if (id == FORMAT)
-            json = strcmp(parser.value, "json") == 0;
-        if (id == CALLS && !zt_parse_calls(parser.value, &from, &to))
-            return zt_usage_error(&zt_command_graph, "graph: --calls wants A..B with call numbers from 1, but was given '%s'", parser.value);
-    }
-    zt_trace *trace;
-    const int opened = zt_open_operand(&parser, &trace);
-    if (opened != ZT_EXIT_OK)
-        return opened;
-    const char *const path = argv[parser.at];
     const zo_graph_options graph_options = {0};
     zt_error error = {.status = ZT_OK};
     drawing d = {0};
+    zt_trace_seek(trace, 1);
     if (zo_graph_make(&d.graph, trace, &graph_options, &error) != ZT_OK) {
         zt_complain("%s: %s", path, error.text);
-        zt_trace_close(trace);
         return error.status == ZT_E_MEMORY ? ZT_EXIT_CANNOT : ZT_EXIT_DAMAGED;
     }
     zt_tell_health(trace, path);
-    const int status = json ? draw_json(&d, from, to) : draw_dot(&d, from, to);
+    const int status = json ? draw_json(&d, c) : draw_dot(&d, c);
     if (status != 0)
         zt_complain("%s: not enough memory for the graph", path);
     else if (!json && d.nodes > MANY)
         zt_complain("%s: a picture of %zu nodes is hard to read; --calls=A..B takes a part", path, d.nodes);
     zo_graph_free(d.graph);
-    zt_trace_close(trace);
-    return zt_finish_output(status == 0 ? ZT_EXIT_OK : ZT_EXIT_CANNOT);
+    return status == 0 ? ZT_EXIT_OK : ZT_EXIT_CANNOT;
+}
+
+static int run(int argc, char **argv)
+{
+    zt_parser parser;
+    zt_trace *trace = NULL;
+    zt_calls *const calls = zt_calls_new();
+    chosen c = {.calls = NULL};
+    bool json = false;
+    char why[512];
+    int status = calls ? -1 : ZT_EXIT_CANNOT;
+    zt_parser_init(&parser, &zt_command_graph, argc, argv);
+    for (int id; status < 0 && (id = zt_option_next(&parser)) != 0;) {
+        if (id == ZT_OPTION_HELP)
+            status = zt_finish_output(ZT_EXIT_OK);
+        else if (id == ZT_OPTION_ERROR)
+            status = ZT_EXIT_USAGE;
+        else if (id == FORMAT)
+            json = strcmp(parser.value, "json") == 0;
+        else if (id == CALLS && !zt_calls_add(calls, parser.value, why, sizeof(why)))
+            status = zt_usage_error(&zt_command_graph, "graph: --calls %s", why);
+    }
+    if (status < 0 && (status = zt_open_operand(&parser, &trace)) == ZT_EXIT_OK) {
+        const char *const path = argv[parser.at];
+        if (zt_calls_given(calls) && zt_calls_each(calls, trace, choose, &c) == ZT_OK && zt_calls_unmet(calls) != NULL)
+            zt_complain("%s: it has no call that --calls=%s names", path, zt_calls_unmet(calls));
+        if (zt_calls_given(calls) && c.calls == NULL)
+            c.calls = calloc(1, sizeof(*c.calls)); /* none, which is not all */
+        status = zt_finish_output(draw(trace, path, json, &c));
+        zt_trace_close(trace);
+    }
+    free(c.calls);
+    zt_calls_free(calls);
+    return status;
 }

@@ -222,25 +222,6 @@ bool zt_parse_call(const char *text, uint64_t *number)
     return errno == 0 && *end == '\0' && *number > 0;
 }
 
-bool zt_parse_calls(const char *text, uint64_t *from, uint64_t *to)
-{
-    const char *const dots = strstr(text, "..");
-    char first[32];
-    if (dots == NULL) {
-        if (!zt_parse_call(text, from))
-            return false;
-        *to = *from;
-        return true;
-    }
-    if ((size_t)(dots - text) >= sizeof(first) || (dots == text && dots[2] == '\0'))
-        return false;
-    memcpy(first, text, (size_t)(dots - text));
-    first[dots - text] = '\0';
-    *from = 1;
-    *to = UINT64_MAX;
-    return (first[0] == '\0' || zt_parse_call(first, from)) && (dots[2] == '\0' || zt_parse_call(dots + 2, to)) && *from <= *to;
-}
-
 bool zt_glob(const char *pattern, const char *text)
 {
     return fnmatch(pattern, text, 0) == 0;

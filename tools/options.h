@@ -59,9 +59,8 @@ void zt_print_help(const zt_command *command);
 bool zt_parse_number(const char *text, uint64_t *number);
 /* "250ms", "3s", "10us", "7ns"; a bare number is seconds. In ns. */
 bool zt_parse_time(const char *text, uint64_t *ns);
-/* "#41", "41", "A..B", "A..", "..B", with or without '#'. */
+/* "#41", "41". */
 bool zt_parse_call(const char *text, uint64_t *number);
-bool zt_parse_calls(const char *text, uint64_t *from, uint64_t *to);
 /* Shell pattern with * ? [..]. */
 bool zt_glob(const char *pattern, const char *text);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls.h"
 #include "commands.h"
 #include "replay.h"
 #include "trim.h"
@@ -14,7 +15,7 @@ enum { OUTPUT = 1, FORCE, CALLS, OBJECT, NEEDS, MINIMISE, BUDGET, DRIVER, TIMEOU
 static const zt_option options[] = {
     {OUTPUT, 'o', "output", "OUT", "the trace to write"},
     {FORCE, 'f', "force", NULL, "overwrite it"},
-    {CALLS, 0, "calls", "A..B", "keep calls #A to #B (also A, A.., ..B) and what they need; may be given often, as the next two"},
+    {CALLS, 0, "calls", "SET", "keep these calls (10..20, 10.., /submit, @FILE, ...; see 'zetrace help dump') and what they need; may be given often, as the next ones"},
     {OBJECT, 0, "object", "KIND#N", "keep the calls that have the object, such as mem#2, as an argument, and what they need"},
     {NEEDS, 0, "needs", "#N[,#M]...", "keep call N and what it needs; of a command also what submits it and what waits for it"},
     {NO_DATA, 0, "no-data", NULL, "leave out what only wrote the bytes that commands read: they read others then, which are not compared"},
@@ -44,8 +45,9 @@ const zt_command zt_command_trim = {
 
 typedef struct wishes {
     const char *out, *needs[MOST], *objects[MOST];
-    uint64_t from[MOST], to[MOST], budget, timeout_ns;
-    size_t n_needs, n_objects, n_calls;
+    uint64_t budget, timeout_ns;
+    size_t n_needs, n_objects;
+    zt_calls *calls;
     const char *driver;
     bool force, minimise, no_data, no_verify, quiet;
 } wishes;
@@ -240,15 +242,22 @@ static int add_needs(const char *list, zm_keep *keep, const char *path)
     return strlen(list) < sizeof(text) ? -1 : zt_usage_error(&zt_command_trim, "--needs may be given several times; this list is too long");
 }
 
+static bool keep_call(void *ctx, uint64_t number)
+{
+    zm_keep_add(ctx, number);
+    return true;
+}
+
 /* @return -1, -2 when memory is out, or the status of a usage error. */
-static int choose(const wishes *w, zm_keep *keep, const char *path, uint64_t failed)
+static int choose(const wishes *w, zm_keep *keep, zt_trace *in, const char *path, uint64_t failed)
 {
     uint64_t until = 0;
-    for (size_t i = 0; i < w->n_calls; i++) {
-        if (zm_keep_add_range(keep, w->from[i], w->to[i]) == 0)
-            return zt_usage_error(&zt_command_trim, "--calls: %s has no call from #%llu to #%llu", path, (unsigned long long)w->from[i],
-                                  (unsigned long long)w->to[i]);
-        until = w->to[i] > until ? w->to[i] : until;
+    if (zt_calls_given(w->calls)) {
+        until = zt_calls_end(w->calls);
+        if (zt_calls_each(w->calls, in, keep_call, keep) == ZT_E_MEMORY)
+            return -2;
+        if (zt_calls_unmet(w->calls) != NULL)
+            return zt_usage_error(&zt_command_trim, "--calls: %s has no call that '%s' names", path, zt_calls_unmet(w->calls));
     }
     for (size_t i = 0; i < w->n_objects; i++)
         if (zm_keep_add_object(keep, w->objects[i]) == 0)
@@ -282,7 +291,7 @@ static int trim(const wishes *w, zt_trace *in, const char *path)
     }
     zt_tell_health(in, path);
     zm_keep *const keep = zm_keep_new(needs);
-    status = keep ? choose(w, keep, path, wanted.failed_call) : -2;
+    status = keep ? choose(w, keep, in, path, wanted.failed_call) : -2;
     if (status == -2) {
         zt_complain("%s: not enough memory", path);
         status = ZT_EXIT_CANNOT;
@@ -306,9 +315,10 @@ static int trim(const wishes *w, zt_trace *in, const char *path)
 /* @return -1, or the status of a usage error. */
 static int take_option(const zt_parser *parser, wishes *w, int id)
 {
-    const size_t have = id == CALLS ? w->n_calls : id == OBJECT ? w->n_objects : id == NEEDS ? w->n_needs : 0;
+    const size_t have = id == OBJECT ? w->n_objects : id == NEEDS ? w->n_needs : 0;
+    char why[512];
     if (have == MOST)
-        return zt_usage_error(&zt_command_trim, "--calls, --object and --needs may be given %d times each", MOST);
+        return zt_usage_error(&zt_command_trim, "--object and --needs may be given %d times each", MOST);
     switch (id) {
     case OUTPUT:
         w->out = parser->value;
@@ -317,9 +327,8 @@ static int take_option(const zt_parser *parser, wishes *w, int id)
         w->force = true;
         break;
     case CALLS:
-        if (!zt_parse_calls(parser->value, &w->from[w->n_calls], &w->to[w->n_calls]))
-            return zt_usage_error(&zt_command_trim, "--calls wants A..B with call numbers from 1, not '%s'", parser->value);
-        w->n_calls++;
+        if (!zt_calls_add(w->calls, parser->value, why, sizeof(why)))
+            return zt_usage_error(&zt_command_trim, "trim: --calls %s", why);
         break;
     case OBJECT:
         w->objects[w->n_objects++] = parser->value;
@@ -354,9 +363,8 @@ static int take_option(const zt_parser *parser, wishes *w, int id)
     return -1;
 }
 
-static int run(int argc, char **argv)
+static int run_with(int argc, char **argv, wishes *w)
 {
-    wishes w = {.budget = 2000};
     char *operand[2] = {argv[0], NULL};
     int operands = 0;
     zt_parser parser;
@@ -374,22 +382,30 @@ static int run(int argc, char **argv)
             operands++;
             continue;
         }
-        const int status = take_option(&parser, &w, id);
+        const int status = take_option(&parser, w, id);
         if (status >= 0)
             return status;
     }
     if (operands != 1)
         return zt_usage_error(&zt_command_trim, "trim wants one trace, but was given %d operands; 'zetrace help trim' tells more", operands);
-    if (w.out == NULL)
+    if (w->out == NULL)
         return zt_usage_error(&zt_command_trim, "trim wants -o OUT, the trace to write");
-    if (w.n_calls + w.n_objects + w.n_needs == 0 && !w.minimise)
+    if (!zt_calls_given(w->calls) && w->n_objects + w->n_needs == 0 && !w->minimise)
         return zt_usage_error(&zt_command_trim, "trim wants to know what to keep: --calls, --object, --needs, or --minimise");
     zt_trace *trace;
     const zt_parser one = {.command = &zt_command_trim, .argc = 2, .argv = operand, .at = 1};
     int status = zt_open_operand(&one, &trace);
     if (status != ZT_EXIT_OK)
         return status;
-    status = trim(&w, trace, operand[1]);
+    status = trim(w, trace, operand[1]);
     zt_trace_close(trace);
     return zt_finish_output(status);
+}
+
+static int run(int argc, char **argv)
+{
+    wishes w = {.budget = 2000, .calls = zt_calls_new()};
+    const int status = w.calls ? run_with(argc, argv, &w) : ZT_EXIT_CANNOT;
+    zt_calls_free(w.calls);
+    return status;
 }
