@@ -346,7 +346,7 @@ static search_result search_for_faults(finder *f)
     free(f->tried);
     f->tried = NULL;
     f->n_tried = 0;
-    f->a->candidates = 0;
+    f->a->host_device = f->a->device_device = 0;
     f->bad_by_result = false;
     f->bad_wait = wait;
     f->g->patient = patient;
@@ -359,6 +359,7 @@ int zo_isolate(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_iso
     finder f = {.g = g, .plan = plan, .o = o, .a = a};
     for (size_t i = 0; i < g->n_chains; i++)
         a->carriers += g->chains[i].device;
+    zo_graph_count(g, &a->graph);
     zo_decide_recording(&f, ending);
     search_result r = f.bad && !f.bad_by_result && o->judge == NULL ? search_for_faults(&f) : search_all(&f);
     int status = ZT_OK;

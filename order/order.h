@@ -223,6 +223,7 @@ typedef struct zo_isolate_options {
     unsigned fails[2], passes[2], verified[2]; /* how many of how many; verified: with the repair */                                       \
     uint64_t shows_at;                  /* call in which it shows, 0: not by a call */                                                     \
     char shows_function[64], shows[320];                                                                                                   \
+    uint64_t beyond;                    /* of the failing order: zr_report.early_call */                                                   \
     char inject[96], repair[320];                                                                                                          \
     unsigned found_after /* trials */
 typedef struct zo_pair {
@@ -243,7 +244,9 @@ typedef struct zo_answer {
     zo_pair more[ZO_PAIRS_MAX - 1]; /* found with those before repaired */
     unsigned n_more;
     zo_point moved_behind;      /* host-order: behind what the early call passes, alone; call 0: nothing was found */
-    unsigned replays, orders, candidates, carriers;
+    unsigned replays, orders, carriers;
+    zo_graph_numbers graph;
+    unsigned host_device, device_device; /* pairs that nothing orders: of a host call and a command; of two commands */
     uint64_t seed;
     char hidden_by[64];         /* what of the recorded driver keeps it from showing, "" */
     char driver[512], text[512];

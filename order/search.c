@@ -94,8 +94,11 @@ bool zo_try_candidates(finder *f, const line *base, enum outcome of_base, size_t
     zr_report *const reports = malloc(SIDE_BY_SIDE * sizeof(*reports));
     const size_t n = list != NULL && reports != NULL && room_for_tried(f) ? list_candidates(f, first, list) : 0;
     bool found = false;
-    if (f->n_repairs == 0)
-        f->a->candidates += (unsigned)n;
+    for (size_t i = 0; f->n_repairs == 0 && i < n; i++) {
+        const bool host = (list[i].conflict->a | list[i].conflict->b) & ZO_CALL_BIT;
+        f->a->host_device += host;
+        f->a->device_device += !host;
+    }
     for (size_t i = 0; i < n && i < most && !found && !zo_spent(f);) {
         size_t k = 0;
         for (; i < n && i < most && k < jobs; i++) {

@@ -228,6 +228,7 @@ void zo_note_where_it_shows(finder *f)
     const zr_report *const r = &f->report;
     zo_pair *const a = &f->pair;
     a->shows_at = 0;
+    a->beyond = r->early_call;
     if (r->mismatches > 0 && r->first.call != 0 && !f->bad) {
         a->shows_at = r->first.call;
         snprintf(a->shows_function, sizeof(a->shows_function), "%s", r->first.function);

@@ -127,6 +127,7 @@ typedef struct zr_report {
     uint64_t mismatches_of[4];   /* by enum zr_what */
     uint64_t error_call;         /* first call whose result is an error here, recorded or not; 0: none */
     char error_function[64], error_result[64];
+    uint64_t early_call;  /* first call that gave NOT_READY when recorded and SUCCESS here, 0 if none: from there on the program might have gone another way */
     uint64_t failed_call; /* first recorded failure that came back, 0 if none */
     char failed_function[64], failed_result[64];
     uint64_t pending_call; /* first call that never returned in the recording, 0 if none */

@@ -53,7 +53,12 @@ void zr_check_result(zr_run *run, const zr_call *call, int64_t result)
     /* done earlier than recorded is no difference: nobody forces the device to be late */
     const bool early =
         call->result == ZR_NOT_READY && result == ZR_SUCCESS && (kind == ZT_K_SYNC || kind == ZT_K_QUERY);
-    if (result != call->result && !early) {
+    if (early) {
+        pthread_mutex_lock(&run->mutex);
+        if (run->report->early_call == 0 || call->number < run->report->early_call)
+            run->report->early_call = call->number;
+        pthread_mutex_unlock(&run->mutex);
+    } else if (result != call->result) {
         char recorded[64], replayed[64];
         const bool is_result = strcmp(zt_types[call->func->return_type].name, "ze_result_t") == 0;
         if (!is_result) {

@@ -37,6 +37,9 @@ static void print_shows(const zo_pair *p)
                p->shows, p->shows_at != p->early.call && p->shows_at != p->late.call ? "; that call is innocent" : "");
     else if (p->shows[0] != 0)
         printf("  it shows as   %s\n", p->shows);
+    if (p->beyond != 0)
+        printf("  beyond        #%llu, which was NOT_READY when recorded and is done there, the program might have gone another way\n",
+               (unsigned long long)p->beyond);
 }
 
 static void print_pair(const calls *c, const zo_pair *p)
@@ -116,9 +119,10 @@ static void print_text(const calls *c, const zo_answer *a)
         printf("Undecided (%s)%s%s.\n", zo_verdict_name(a->verdict), a->text[0] ? ": " : "", a->text);
         break;
     }
-    printf("\n%u replays, %u orders, %u pairs that nothing orders, %u queues and immediate lists; commands whole; order of host calls as "
-           "recorded; on %s, seed %llu.\n",
-           a->replays, a->orders, a->candidates, a->carriers, a->driver, (unsigned long long)a->seed);
+    printf("\n  searched      replays %u, orders %u; commands run %llu, queues and immediate lists %u; pairs that nothing orders: host and device %u, "
+           "two commands %u\n                commands whole; host calls in their recorded order; seed %llu; on %s\n",
+           a->replays, a->orders, (unsigned long long)a->graph.executions, a->carriers, a->host_device, a->device_device,
+           (unsigned long long)a->seed, a->driver);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- JSON */
@@ -147,6 +151,7 @@ static void json_pair(const calls *c, const zo_pair *p)
     printf(",\"fails\":[%u,%u],\"passes\":[%u,%u],\"shows_at\":%llu", p->fails[0], p->fails[1], p->passes[0], p->passes[1],
            (unsigned long long)p->shows_at);
     json_text("shows", p->shows);
+    printf(",\"beyond\":%llu", (unsigned long long)p->beyond);
     printf(",\"repair\":{\"inject\":");
     zt_json_string(stdout, p->inject);
     json_text("text", p->repair);
@@ -158,7 +163,11 @@ static void print_json(const calls *c, const zo_answer *a)
     printf("{\"verdict\":\"%s\",\"recording\":\"%s\",", zo_verdict_name(a->verdict), a->taken_for_bad ? "bad" : "good");
     json_pair(c, &a->pair);
     printf(",\"moved_behind\":%llu", (unsigned long long)a->moved_behind.call);
-    printf(",\"replays\":%u,\"orders_searched\":%u,\"candidates\":%u,\"carriers\":%u", a->replays, a->orders, a->candidates, a->carriers);
+    printf(",\"replays\":%u,\"orders_searched\":%u,\"candidates\":%u,\"carriers\":%u", a->replays, a->orders, a->host_device + a->device_device,
+           a->carriers);
+    printf(",\"graph\":{\"commands\":%llu,\"executions\":%llu,\"edges\":%llu,\"host_device\":%u,\"device_device\":%u}",
+           (unsigned long long)a->graph.commands, (unsigned long long)a->graph.executions, (unsigned long long)a->graph.edges, a->host_device,
+           a->device_device);
     json_text("driver", a->driver);
     json_text("text", a->text);
     printf(",\"hidden_by\":[");

@@ -147,6 +147,26 @@ class Programs(Isolate):
         self.assertEqual(programs, {p.split()[0] for p in [*RACES, *FORCED, *UNSEEN]} - {"evict"})
 
 
+POLL = """#include "common.h"
+int main(void)
+{
+    app a = app_open();
+    void *const A = device_new(&a, 4096), *const B = device_new(&a, 4096), *const C = device_new(&a, 4096);
+    ze_command_queue_handle_t queue = queue_new(&a, 0, 0);
+    ze_command_list_handle_t copies = list_new(&a, 0);
+    ze_event_handle_t done = event_new(&a);
+    MUST(zeCommandListAppendMemoryCopy(copies, C, A, 4096, done, 0, NULL));
+    MUST(zeCommandListAppendMemoryCopy(copies, B, A, 4096, NULL, 0, NULL));
+    MUST(zeCommandListClose(copies));
+    MUST(zeCommandQueueExecuteCommandLists(queue, 1, &copies, NULL));
+    if (zeEventQueryStatus(done) != ZE_RESULT_NOT_READY)
+        return 2;
+    MUST(zeContextEvictMemory(a.context, a.device, B, 4096));
+    return zeCommandQueueSynchronize(queue, UINT64_MAX) != ZE_RESULT_SUCCESS;
+}
+"""
+
+
 class Evict(Isolate):
     def evict(self, schedule, status, *options):
         self.record(app("evict"), options=[f"--schedule={schedule}", *options], status=status)
@@ -182,6 +202,21 @@ class Evict(Isolate):
                 self.assertIn("#14 before #11 seems to make the difference", answer["text"])
         for jobs in (2, 5):
             self.assertLessEqual(self.isolate("--budget=6", f"--jobs={jobs}", status=4)["replays"], 6)
+
+    def test_beyond_a_poll(self):
+        """A poll that said NOT_READY says SUCCESS in the orders that are tried: the program might have gone another way."""
+        with open("poll.c", "w", encoding="ascii") as f:
+            f.write(POLL)
+        built = run("cc", "-I" + os.path.join(os.path.dirname(harness.__file__), "..", "apps"), "poll.c", "-o", "poll", "-lze_loader")
+        self.assertEqual(built.returncode, 0, built.stderr)
+        with open("in-waits", "w", encoding="ascii") as f:
+            f.write("# commands end in waits, and a query is none\n")
+        self.record("./poll", options=["--schedule=script:in-waits"], status=1)
+        poll, = [c for c in self.dump() if c["function"] == "zeEventQueryStatus"]
+        self.assertEqual(poll["result"], "ZE_RESULT_NOT_READY")
+        self.assertEqual(self.isolate(status=1)["beyond"], poll["call"])
+        self.assertIn(f"beyond        #{poll['call']}, which was NOT_READY", zetrace("isolate", "t.zetrace").stdout)
+        self.assertIsNone(json.loads(zetrace("replay", "--json", "--schedule=eager", "--to=#%d" % poll["call"], "t.zetrace").stdout)["failure"])
 
     def test_usage(self):
         for options in (["--budget=0"], ["--confirm=x"], ["--timeout=soon"], ["--recording=ugly"], ["--nonsense"]):
