@@ -112,6 +112,16 @@ class Inject(harness.Case):
         for schedule, knobs in rounds:
             self.cure_and_break(schedule, knobs)
 
+    def test_again_and_again(self):
+        """100 of 100 with --hundred."""
+        self.evict("lazy", 1)
+        for schedule in EVERY_SCHEDULE:
+            for _ in range(100 if HUNDRED else 2):
+                cured = self.replay(f"--schedule={schedule}", "--inject=sync@before:zeContextEvictMemory")
+                broken = self.replay(f"--schedule={schedule}", f"--inject=gate@#{self.submit}..#{self.taken}")
+                self.assertEqual((cured["failure"], cured["first_mismatch"]["replayed"]), (None, "ZE_RESULT_SUCCESS"), schedule)
+                self.assertEqual(broken["failure"]["result"], "ZE_RESULT_ERROR_UNKNOWN", schedule)
+
     def test_orders(self):
         self.evict("eager", 0)
         for order in ("recorded", "queue:1"):
