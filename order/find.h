@@ -43,6 +43,17 @@ void zo_note_where_it_shows(finder *f);
 /* A line with the repairs. */
 bool zo_line(finder *f, int policy, uint64_t value, const line *like, const zo_edge *extra, size_t n, line *out);
 
+/* How a trial's report is taken. */
+enum outcome zo_judge(const finder *f, const zr_report *report);
+unsigned zo_budget(const finder *f);
+
+typedef struct zo_ranked {
+    const zo_conflict *conflict;
+    size_t number;
+} zo_ranked;
+/* Pairs that nothing orders and that were not tried, from conflict `first` on, the likeliest first. @return to be freed; NULL: no memory. */
+zo_ranked *zo_candidates(finder *f, size_t first, size_t *n);
+
 /* search.c: @return whether a pair was found and confirmed */
 bool zo_try_candidates(finder *f, const line *base, enum outcome of_base, size_t first, unsigned most);
 bool zo_try_host_writes(finder *f);
@@ -50,6 +61,10 @@ bool zo_try_family(finder *f, const line *base, enum outcome of_base, bool *othe
 
 /* isolate.c: early before late fails from the passing line alone, and the failing line passes with late before early. */
 bool zo_confirm(finder *f, const line *passing, const line *failing, uint32_t early, uint32_t late);
+void zo_fill_pair(finder *f, uint32_t early, uint32_t late);
 uint32_t zo_node_in_line(const zo_conflict *c, uint32_t node);
+
+/* timing.c: the pair by delays in real time. Sets the verdict. @return ZT_E_USAGE with a sentence in the answer if nothing can be replayed. */
+int zo_timing(finder *f);
 
 #endif

@@ -55,7 +55,7 @@ static void note_hidden(finder *f, const zo_conflict *c)
     }
 }
 
-static void fill_pair(finder *f, uint32_t early, uint32_t late)
+void zo_fill_pair(finder *f, uint32_t early, uint32_t late)
 {
     zo_pair *const a = &f->pair;
     zo_graph *const g = f->g;
@@ -114,7 +114,7 @@ bool zo_confirm(finder *f, const line *passing, const line *failing, uint32_t ea
         zo_note_where_it_shows(f);
     ok = ok && zo_several(f, &other, PASSES, a->passes, "confirming the repair") == PASSES;
     if (ok) {
-        fill_pair(f, early, late);
+        zo_fill_pair(f, early, late);
         a->verified[0] = a->passes[0]; /* the repair is that edge */
         a->verified[1] = a->passes[1];
         if (f->n_repairs < ZO_PAIRS_MAX)
@@ -361,6 +361,12 @@ int zo_isolate(zo_graph *g, zr_plan *plan, const zt_ending *ending, const zo_iso
         a->carriers += g->chains[i].device;
     zo_graph_count(g, &a->graph);
     zo_decide_recording(&f, ending);
+    if (o->timing > 0) {
+        const int status = zo_timing(&f);
+        a->pair = f.pair;
+        free(f.tried);
+        return status;
+    }
     search_result r = f.bad && !f.bad_by_result && o->judge == NULL ? search_for_faults(&f) : search_all(&f);
     int status = ZT_OK;
     if (r.base.n == 0) {

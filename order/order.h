@@ -203,6 +203,7 @@ typedef struct zo_isolate_options {
     unsigned confirm;         /* trials of each claim, 0: 3 */
     unsigned budget;          /* trials in all, 0: 200 */
     unsigned jobs;            /* trials side by side, 0: 1 */
+    unsigned timing;          /* 0, or in place of orders: this many trials in real time for each delay */
     uint64_t seed;
     void (*progress)(void *ctx, const char *what, unsigned replays, unsigned budget);
     /* NULL, or in place of the rules of docs/isolate.md: 0 the trial passes, 1 it fails, -1 it says nothing. */
@@ -233,6 +234,7 @@ typedef struct zo_pair {
 /* What isolating came to. Plain data. */
 typedef struct zo_answer {
     int verdict;
+    bool by_delays;     /* zo_isolate_options.timing */
     bool taken_for_bad; /* the recording */
     char why_taken[128];
     union { /* order, host-order */
@@ -255,6 +257,8 @@ typedef struct zo_answer {
 /* `plan` and `graph` are of one trace; zo_check(graph) has been called. Forks: call it before starting threads. */
 int zo_isolate(zo_graph *graph, zr_plan *plan, const zt_ending *ending, const zo_isolate_options *options, zo_answer *answer);
 const char *zo_verdict_name(int verdict);
+/* a of n fail here, b of n there. @return how likely that or less likely is by chance (Fisher's exact test, two-sided). */
+double zo_fisher(unsigned a, unsigned b, unsigned n);
 /* Replays one line. @return 1 if it fails, 0 if it passes, -1 with a sentence in answer->text if it can't be replayed. */
 int zo_order_fails(zo_graph *graph, zr_plan *plan, const zt_ending *ending, const zo_isolate_options *options, const uint32_t *nodes,
                    size_t n, zo_answer *answer);

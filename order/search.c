@@ -16,14 +16,9 @@ static int rank(const zo_conflict *c)
     return (c->possible ? 8 : 0) + (c->coarse ? 4 : 0) + (c->b & ZO_CALL_BIT ? 0 : 1) + (c->kind == ZO_X_EVENT_RESET ? 1 : 0);
 }
 
-typedef struct ranked_conflict {
-    const zo_conflict *conflict;
-    size_t number;
-} ranked_conflict;
-
 static int by_rank(const void *a, const void *b)
 {
-    const ranked_conflict *const x = a, *const y = b;
+    const zo_ranked *const x = a, *const y = b;
     if (rank(x->conflict) != rank(y->conflict))
         return rank(x->conflict) < rank(y->conflict) ? -1 : 1;
     if (x->conflict->b != y->conflict->b)
@@ -70,16 +65,21 @@ static bool room_for_tried(finder *f)
     return true;
 }
 
-/* Conflicts from number `first` on that were not tried, the likeliest first, in f->g->conflicts' numbers. */
-static size_t list_candidates(finder *f, size_t first, ranked_conflict *list)
+zo_ranked *zo_candidates(finder *f, size_t first, size_t *n)
 {
-    size_t n = 0;
-    for (size_t i = first; i < f->g->n_conflicts; i++)
+    zo_ranked *const list = room_for_tried(f) ? malloc((f->g->n_conflicts + 1) * sizeof(*list)) : NULL;
+    *n = 0;
+    for (size_t i = first; list != NULL && i < f->g->n_conflicts; i++)
         if (!f->g->conflicts[i].forced && !f->tried[i])
-            list[n++] = (ranked_conflict){&f->g->conflicts[i], i};
-    if (n > 0)
-        qsort(list, n, sizeof(*list), by_rank);
-    return n;
+            list[(*n)++] = (zo_ranked){&f->g->conflicts[i], i};
+    if (*n > 0)
+        qsort(list, *n, sizeof(*list), by_rank);
+    for (size_t i = 0; f->n_repairs == 0 && i < *n; i++) {
+        const bool host = (list[i].conflict->a | list[i].conflict->b) & ZO_CALL_BIT;
+        f->a->host_device += host;
+        f->a->device_device += !host;
+    }
+    return list;
 }
 
 /* Turns conflicts round one by one. */
@@ -90,15 +90,10 @@ bool zo_try_candidates(finder *f, const line *base, enum outcome of_base, size_t
     line lines[SIDE_BY_SIDE];
     enum outcome outcomes[SIDE_BY_SIDE];
     const size_t jobs = f->o->jobs < 1 ? 1 : f->o->jobs > SIDE_BY_SIDE ? SIDE_BY_SIDE : f->o->jobs;
-    ranked_conflict *const list = malloc((f->g->n_conflicts + 1) * sizeof(*list));
+    size_t n = 0;
     zr_report *const reports = malloc(SIDE_BY_SIDE * sizeof(*reports));
-    const size_t n = list != NULL && reports != NULL && room_for_tried(f) ? list_candidates(f, first, list) : 0;
+    zo_ranked *const list = reports != NULL ? zo_candidates(f, first, &n) : NULL;
     bool found = false;
-    for (size_t i = 0; f->n_repairs == 0 && i < n; i++) {
-        const bool host = (list[i].conflict->a | list[i].conflict->b) & ZO_CALL_BIT;
-        f->a->host_device += host;
-        f->a->device_device += !host;
-    }
     for (size_t i = 0; i < n && i < most && !found && !zo_spent(f);) {
         size_t k = 0;
         for (; i < n && i < most && k < jobs; i++) {

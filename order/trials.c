@@ -50,14 +50,14 @@ void zo_decide_recording(finder *f, const zt_ending *ending)
 
 /* ----------------------------------------------------------------------------------------------------------------- trial */
 
-static unsigned budget_of(const finder *f)
+unsigned zo_budget(const finder *f)
 {
     return f->o->budget ? f->o->budget : 200;
 }
 
 bool zo_spent(const finder *f)
 {
-    return f->a->replays >= budget_of(f);
+    return f->a->replays >= zo_budget(f);
 }
 
 zr_options zo_trial_options(const finder *f)
@@ -73,7 +73,7 @@ zr_options zo_trial_options(const finder *f)
     return o;
 }
 
-static enum outcome judge(const finder *f, const zr_report *r)
+enum outcome zo_judge(const finder *f, const zr_report *r)
 {
     const bool stopped = r->message[0] != 0 || r->stuck > 0 || (f->in_time && r->late > 0);
     if (r->verdict == ZR_CANNOT)
@@ -152,7 +152,7 @@ static void side_by_side(finder *f, const line *lines, size_t n, unsigned jobs, 
 void zo_trials(finder *f, const line *lines, size_t n, const char *what, enum outcome *outcomes, zr_report *reports)
 {
     zr_options o = zo_trial_options(f);
-    const unsigned budget = budget_of(f);
+    const unsigned budget = zo_budget(f);
     if (f->o->run == NULL && !zo_spent(f)) {
         f->a->replays += f->g->n_learn > 0 && f->g->learned == NULL;
         zo_learn(f->g, f->plan, &o);
@@ -173,7 +173,7 @@ void zo_trials(finder *f, const line *lines, size_t n, const char *what, enum ou
     if (many)
         side_by_side(f, lines, n, f->o->jobs, &o, reports);
     for (size_t i = 0; i < n; i++) {
-        outcomes[i] = judge(f, &reports[i]);
+        outcomes[i] = zo_judge(f, &reports[i]);
         snprintf(f->a->driver, sizeof(f->a->driver), "%s", reports[i].driver);
         if (outcomes[i] == CANNOT)
             snprintf(f->a->text, sizeof(f->a->text), "%s", reports[i].message);

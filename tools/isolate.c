@@ -8,7 +8,7 @@
 #include "commands.h"
 #include "isolate.h"
 
-enum { DRIVER = 1, RECORDING, FAIL_IF, TOLERANCE, CONFIRM, BUDGET, SEED, TIMEOUT, JOBS, LAUNCHER, TRIAL, OUTPUT, FORCE, JSON, QUIET };
+enum { DRIVER = 1, RECORDING, FAIL_IF, TOLERANCE, CONFIRM, BUDGET, SEED, TIMEOUT, TIMING, JOBS, LAUNCHER, TRIAL, OUTPUT, FORCE, JSON, QUIET };
 
 static const zt_option options[] = {
     {DRIVER, 0, "driver", "auto|soft|PATH", "what to replay on, as in 'zetrace replay'"},
@@ -21,6 +21,7 @@ static const zt_option options[] = {
     {BUDGET, 0, "budget", "N", "replays in all (200)"},
     {SEED, 0, "seed", "N", "of the random orders (1)"},
     {TIMEOUT, 0, "timeout", "T", "how long one wait of a replay may take (2s)"},
+    {TIMING, 0, "timing", "N", "in place of orders of whole commands: replays in real time, N with one of a pair delayed and N with the other, by 1 ms to 64 ms"},
     {JOBS, 0, "jobs", "N", "replays side by side (1); the answer is the same"},
     {LAUNCHER, 0, "launcher", "COMMAND", "run each trial with this in front, as 'srun -n1'; the trace's folder must be seen there, too"},
     {TRIAL, 0, "trial", "FILE", "replay one order that --launcher has written, and leave the report beside it"},
@@ -63,7 +64,7 @@ static bool read_tolerance(const char *text, zr_options *o)
 
 static int take_number(int id, const char *value, zo_isolate_options *o)
 {
-    const char *const name = id == CONFIRM ? "confirm" : id == BUDGET ? "budget" : id == JOBS ? "jobs" : "seed";
+    const char *const name = id == CONFIRM ? "confirm" : id == BUDGET ? "budget" : id == TIMING ? "timing" : id == JOBS ? "jobs" : "seed";
     uint64_t number = 0;
     if (!zt_parse_number(value, &number) || (id != SEED && (number == 0 || number > 1000000)))
         return zt_usage_error(&zt_command_isolate, "--%s wants a number above 0, not '%s'", name, value);
@@ -71,6 +72,8 @@ static int take_number(int id, const char *value, zo_isolate_options *o)
         o->confirm = (unsigned)number;
     else if (id == BUDGET)
         o->budget = (unsigned)number;
+    else if (id == TIMING)
+        o->timing = (unsigned)number;
     else if (id == JOBS)
         o->jobs = (unsigned)number;
     else
@@ -186,6 +189,8 @@ static int run(int argc, char **argv)
         zt_complain("%s exists; -f overwrites it", r.small);
         return ZT_EXIT_USAGE;
     }
+    if (r.options.timing > 0 && (r.launcher != NULL || r.small != NULL))
+        return zt_usage_error(&zt_command_isolate, "--timing makes its replays here and proves no order: leave out %s", r.launcher ? "--launcher" : "-o");
     zt_trace *trace;
     int status = zt_open_operand(&parser, &trace);
     if (status != ZT_EXIT_OK)

@@ -98,6 +98,8 @@ static void print_text(const calls *c, const zo_answer *a)
     switch (a->verdict) {
     case ZO_V_ORDER:
         print_pair(c, &a->pair);
+        if (a->text[0] != 0)
+            printf("  by delays     %s\n", a->text);
         if (a->hidden_by[0] != 0)
             printf("  hidden by     the recorded driver (%s): legal there, forbidden by the specification\n", a->hidden_by);
         for (unsigned i = 0; i < a->n_more; i++) {
@@ -109,7 +111,7 @@ static void print_text(const calls *c, const zo_answer *a)
         print_host_order(c, a);
         break;
     case ZO_V_NONE_FOUND:
-        printf("No order that was tried changes anything.\n");
+        printf("No %s that was tried changes anything.\n", a->by_delays ? "delay" : "order");
         break;
     case ZO_V_NOT_ORDER:
         printf("It fails in every order that was tried, and nothing in the calls explains it: not a question of order.\n");

@@ -22,6 +22,21 @@ class Options(harness.Case):
 
     RIGHT = ("order", "zeContextEvictMemory", "zeCommandListAppendMemoryCopy")
 
+    def test_delays(self):
+        """In real time: the pair, by more than chance, and the wait that mends it."""
+        self.record(app("evict"), options=["--schedule=eager"])
+        answer = self.isolate("--timing=5")
+        self.assertEqual(self.pair(answer), self.RIGHT)
+        self.assertEqual((answer["fails"], answer["passes"], answer["repair"]["verified"]), ([5, 5], [5, 5], [5, 5]))
+        self.assertIn("p = 0.0079", answer["text"])
+        self.isolate("--timing=2", status=0)  # 2 of 2 against 0 of 2 may be chance
+        self.assertEqual(self.isolate("--timing=5", "--budget=7", status=4)["replays"], 7)
+        self.record(app("evict"), "good", options=["-f", "--schedule=eager"])
+        self.isolate("--timing=5", status=0)
+        r = zetrace("isolate", "--timing=5", "-o", "small.zetrace", "t.zetrace")
+        self.assertEqual(r.returncode, 2)
+        self.assertIn("leave out -o", r.stderr)
+
     def test_result_as_condition(self):
         self.evict()
         self.assertEqual(self.pair(self.isolate("--fail-if=result:zeCommandQueueExecute*=*ERROR_UNKNOWN")), self.RIGHT)
