@@ -310,6 +310,10 @@ int zo_graph_make(zo_graph **out, zt_trace *trace, const zo_graph_options *optio
             zt_objects_event(g->names, trace, &event);
             leave(g, event.call);
         }
+        if (event.call->number == g->options.until && (event.phase == ZT_LEAVE || !event.call->returned)) {
+            status = ZT_END;
+            break;
+        }
     }
     zt_events_close(events);
     free(threads);

@@ -27,6 +27,7 @@ typedef struct zo_graph_options {
     bool vendor; /* also what the recorded driver is known to do: see driver_edges.h */
     unsigned without; /* bit set of enum zo_edge_kind that are left out: for tests of the edges */
     unsigned limit;   /* accesses of an allocation, uses of an event, conflicts, findings, steps of a search; 0: the usual ones */
+    uint64_t until;   /* the graph ends where that call has returned, or was made if it never did; 0: with the trace */
 } zo_graph_options;
 
 /* The edges, by the names that docs/check.md explains. */

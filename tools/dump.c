@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 #include "dump_filter.h"
+#include "dump_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { CALLS = 1, FUNCTION, THREAD, OBJECT, FAILED, PENDING, JSON };
+enum { CALLS = 1, FUNCTION, THREAD, OBJECT, FAILED, PENDING, STATE, JSON };
 
 static const zt_option options[] = {
     {CALLS, 0, "calls", "SET", "only calls of the set: 4, 10..20, 10.., 0-100/2, 10-20/submit, @FILE, several with commas; see below"},
@@ -15,7 +16,8 @@ static const zt_option options[] = {
     {OBJECT, 0, "object", "KIND#N", "only calls that name the object, such as mem#2 or queue#1"},
     {FAILED, 0, "failed", NULL, "only calls whose result is an error"},
     {PENDING, 0, "pending", NULL, "only calls that never returned"},
-    {JSON, 0, "json", NULL, "one JSON object a line"},
+    {STATE, 0, "state", "#N", "not the calls, but what is alive, appended, signalled and in flight when call #N has returned"},
+    {JSON, 0, "json", NULL, "one JSON object a line; with --state one"},
     {0}};
 
 static const char more[] = "One line a call, in the order in which calls were made:\n"
@@ -155,7 +157,7 @@ static int show(zt_filter *f, bool json, zt_trace *trace, const char *path)
 }
 
 /* @return -1, or the status of a usage error. */
-static int take_option(const zt_parser *parser, int option, zt_filter *f, bool *json)
+static int take_option(const zt_parser *parser, int option, zt_filter *f, uint64_t *state, bool *json)
 {
     char why[512];
     switch (option) {
@@ -183,6 +185,10 @@ static int take_option(const zt_parser *parser, int option, zt_filter *f, bool *
     case PENDING:
         f->pending = true;
         break;
+    case STATE:
+        if (!zt_parse_call(parser->value, state))
+            return zt_usage_error(&zt_command_dump, "dump: --state wants a call such as #12, but was given '%s'", parser->value);
+        break;
     case JSON:
         *json = true;
         break;
@@ -196,19 +202,21 @@ static int run_dump(int argc, char **argv)
 {
     zt_filter f = {.calls = zt_calls_new()};
     bool json = false;
+    uint64_t state = 0;
     zt_parser parser;
     zt_trace *trace;
     int status = f.calls ? -1 : ZT_EXIT_CANNOT;
     zt_parser_init(&parser, &zt_command_dump, argc, argv);
     for (int option; status < 0 && (option = zt_option_next(&parser)) != 0;)
-        status = take_option(&parser, option, &f, &json);
-    if (status < 0)
-        status = zt_open_operand(&parser, &trace);
-    else
+        status = take_option(&parser, option, &f, &state, &json);
+    if (status < 0 && state != 0 && (zt_calls_given(f.calls) || f.n_functions || f.thread || f.object || f.failed || f.pending))
+        status = zt_usage_error(&zt_command_dump, "dump: --state shows one moment, and goes with --json only");
+    if (status >= 0)
         goto out;
+    status = zt_open_operand(&parser, &trace);
     if (status != ZT_EXIT_OK)
         goto out;
-    status = show(&f, json, trace, argv[parser.at]);
+    status = state ? zt_dump_state(trace, argv[parser.at], state, json) : show(&f, json, trace, argv[parser.at]);
     zt_tell_health(trace, argv[parser.at]);
     if (zt_trace_health(trace)->calls == 0 && zt_trace_health(trace)->damaged_chunks > 0)
         status = ZT_EXIT_DAMAGED;
