@@ -149,7 +149,7 @@ class Annotations:
         first = func.params[0] is f
         if is_handle and f.stars and n.dir & 2:
             n.role = "create" if kind == "create" else "get"
-        elif kind == "destroy" and (f.tag("release") or first) and is_handle and not f.stars:
+        elif kind == "destroy" and is_handle and not f.stars and (f.tag("release") or (first and not any(p.tag("release") for p in func.params))):
             n.role = "destroy"
         elif kind == "alloc" and n.inner == "address" and n.dir & 2:
             n.role = "alloc"

@@ -211,6 +211,7 @@ static const struct {
     {"zeModuleDynamicLink.phLinkLog", ZT_R_CREATE},
     {"zeModuleInspectLinkageExt.phLog", ZT_R_CREATE},
     {"zePhysicalMemCreate.phPhysicalMemory", ZT_R_CREATE},
+    {"zePhysicalMemDestroy.hContext", ZT_R_CONTEXT},
     {"zePhysicalMemDestroy.hPhysicalMemory", ZT_R_DESTROY},
     {"zeMemAllocShared.pptr", ZT_R_ALLOC},
     {"zeMemAllocShared.size", ZT_R_SIZE},
