@@ -321,7 +321,7 @@ static int run(int argc, char **argv)
             fail_on = parser.value[0] == 'e' ? ZO_ERROR : parser.value[0] == 'w' ? ZO_WARNING : ZO_NOTE;
     }
     zt_trace *trace;
-    int status = zt_open_operand(&parser, &trace);
+    int status = zt_open_calls(&parser, &trace);
     if (status != ZT_EXIT_OK)
         return status;
     const char *const path = argv[parser.at];

@@ -17,6 +17,13 @@ int zt_no_command(const char *name);
 
 /* Opens the only operand as a trace; complains, also about damage. @return ZT_EXIT_OK, or the status to exit with. */
 int zt_open_operand(const zt_parser *parser, zt_trace **trace);
+/* The same for commands that say something about calls: a trace of which damage has left none is ZT_EXIT_DAMAGED. */
+int zt_open_calls(const zt_parser *parser, zt_trace **trace);
+/*
+ * Before anything is done: complains if `out` is the file `in`, by whatever name, or would take it away while it is written, or if it
+ * exists and is not to be overwritten. @return ZT_EXIT_OK or the command's usage status.
+ */
+int zt_check_output(const zt_command *command, const char *in, const char *out, bool overwrite);
 /* Once at the end: says on stderr what of the trace could not be read. */
 void zt_tell_health(const zt_trace *trace, const char *path);
 /* The doubt that calls which are not there leave in what is concluded from the rest. */

@@ -124,7 +124,7 @@ static int run(int argc, char **argv)
             return zt_usage_error(&zt_command_explore, "--timeout wants a time as 500ms or 10s, not '%s'", parser.value);
     }
     zt_trace *trace;
-    int status = zt_open_operand(&parser, &trace);
+    int status = zt_open_calls(&parser, &trace);
     if (status != ZT_EXIT_OK)
         return status;
     const char *const path = argv[parser.at];

@@ -30,7 +30,7 @@ const zt_command zt_command_export = {
     .synopsis = "TRACE",
     .options = options,
     .more = "The program runs the recorded calls in the order that fails ('./a.out bad', status 1) or in the one that works ('good', status 0).\n"
-            "Exit status: 0 written, 1 it could not be written, 2 usage, 3 damaged trace, 125 it can't be done here.\n",
+            "Exit status: 0 written, 1 it could not be written, 2 usage, or a file is there and -f was not given, 3 damaged trace, 125 it can't be done here.\n",
     .usage_status = ZT_EXIT_USAGE,
     .run = run,
 };
@@ -64,27 +64,28 @@ static void show_progress(void *ctx, const char *what, unsigned replays, unsigne
 /* It holds data of the recorded program: nobody else reads it. */
 static bool write_file(const char *path, const void *bytes, size_t size, bool force)
 {
-    if (force && unlink(path) != 0 && errno != ENOENT) {
-        zt_complain("%s: %s", path, strerror(errno));
-        return false;
-    }
-    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool written = !force || unlink(path) == 0 || errno == ENOENT;
+    const int fd = written ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
     FILE *const out = fd >= 0 ? fdopen(fd, "wb") : NULL;
-    if (out == NULL) {
-        if (errno == EEXIST)
-            zt_complain("%s is there already; -f overwrites it", path);
-        else
-            zt_complain("%s: %s", path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return false;
-    }
-    const bool written = fwrite(bytes, 1, size, out) == size;
-    if (fclose(out) != 0 || !written) {
+    written = out != NULL && fwrite(bytes, 1, size, out) == size;
+    if (out != NULL)
+        written = fclose(out) == 0 && written;
+    else if (fd >= 0)
+        close(fd);
+    if (!written)
         zt_complain("%s: %s", path, strerror(errno));
-        return false;
-    }
-    return true;
+    return written;
+}
+
+/* What can be written is known before anything is searched for, but for the file beside it, which is not always needed. */
+static int check_outputs(const char *path, const char *output, bool force, bool beside)
+{
+    char side[4100];
+    if (output == NULL || strcmp(output, "-") == 0)
+        return ZT_EXIT_OK;
+    snprintf(side, sizeof(side), "%s.bin", output);
+    const int status = zt_check_output(&zt_command_export, path, output, force);
+    return status != ZT_EXIT_OK ? status : zt_check_output(&zt_command_export, path, side, force || !beside);
 }
 
 static int write_program(const zx_program *program, const char *path, bool force)
@@ -146,10 +147,15 @@ static int run(int argc, char **argv)
     if (output != NULL && strlen(output) > 4090)
         return zt_usage_error(&zt_command_export, "the name given with -o is too long");
     zt_trace *trace;
-    const int opened = zt_open_operand(&parser, &trace);
+    const int opened = zt_open_calls(&parser, &trace);
     if (opened != ZT_EXIT_OK)
         return opened;
     const char *const path = argv[parser.at], *const slash = strrchr(path, '/');
+    const int free_to_write = check_outputs(path, output, force, false);
+    if (free_to_write != ZT_EXIT_OK) {
+        zt_trace_close(trace);
+        return free_to_write;
+    }
     snprintf(soft, sizeof(soft), "%s/libze_soft.so.1", zt_library_folder());
     replay.soft_library = soft;
     o.title = slash ? slash + 1 : path;
@@ -162,7 +168,9 @@ static int run(int argc, char **argv)
         fputs("\r\033[K", stderr);
     if (status == ZT_OK) {
         zt_tell_health(trace, path);
-        status = write_program(&program, output, force);
+        status = program.side != NULL ? check_outputs(path, output, force, true) : ZT_EXIT_OK;
+        if (status == ZT_EXIT_OK)
+            status = write_program(&program, output, force);
         free(program.text);
         free(program.side);
     } else {

@@ -249,7 +249,7 @@ static int run(int argc, char **argv)
         else if (id == CALLS && !zt_calls_add(calls, parser.value, why, sizeof(why)))
             status = zt_usage_error(&zt_command_graph, "graph: --calls %s", why);
     }
-    if (status < 0 && (status = zt_open_operand(&parser, &trace)) == ZT_EXIT_OK) {
+    if (status < 0 && (status = zt_open_calls(&parser, &trace)) == ZT_EXIT_OK) {
         const char *const path = argv[parser.at];
         if (zt_calls_given(calls) && zt_calls_each(calls, trace, choose, &c) == ZT_OK && zt_calls_unmet(calls) != NULL)
             zt_complain("%s: it has no call that --calls=%s names", path, zt_calls_unmet(calls));

@@ -148,8 +148,8 @@ int isolate_open(zt_trace *trace, zo_graph **graph, zr_plan **plan, zt_error *er
 
 static int search(isolate *r, zt_trace *trace, zo_graph *graph, zr_plan *plan)
 {
-    zo_answer answer;
-    const int status = zo_isolate(graph, plan, zt_trace_ending(trace), &r->options, &answer);
+    zo_answer answer = {.verdict = ZO_V_NONE_FOUND, .seed = r->options.seed, .why_taken = "it has no calls", .driver = "no driver"};
+    const int status = zt_trace_health(trace)->calls > 0 ? zo_isolate(graph, plan, zt_trace_ending(trace), &r->options, &answer) : ZT_OK;
     if (isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
     if (status != ZT_OK) {
@@ -185,17 +185,17 @@ static int run(int argc, char **argv)
         if (wrong != ZT_EXIT_OK)
             return wrong;
     }
-    if (r.small != NULL && !r.force && access(r.small, F_OK) == 0) {
-        zt_complain("%s exists; -f overwrites it", r.small);
-        return ZT_EXIT_USAGE;
-    }
     if (r.options.timing > 0 && (r.launcher != NULL || r.small != NULL))
         return zt_usage_error(&zt_command_isolate, "--timing makes its replays here and proves no order: leave out %s", r.launcher ? "--launcher" : "-o");
     zt_trace *trace;
-    int status = zt_open_operand(&parser, &trace);
+    int status = zt_open_calls(&parser, &trace);
     if (status != ZT_EXIT_OK)
         return status;
     r.path = argv[parser.at];
+    if (r.small != NULL && (status = zt_check_output(&zt_command_isolate, r.path, r.small, r.force)) != ZT_EXIT_OK) {
+        zt_trace_close(trace);
+        return status;
+    }
     zo_graph *graph = NULL;
     zr_plan *plan = NULL;
     zt_error error;

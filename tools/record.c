@@ -255,6 +255,10 @@ static int run_record(int argc, char **argv)
         if (realpath(o.driver, absolute) != NULL)
             o.driver = absolute;
     }
+    struct stat program;
+    if (o.overwrite && strchr(o.argv[0], '/') != NULL && stat(o.output, &st) == 0 && stat(o.argv[0], &program) == 0 &&
+        st.st_dev == program.st_dev && st.st_ino == program.st_ino)
+        return zt_usage_error(&zt_command_record, "record: -o %s is the program itself, which would be overwritten; give another name", o.output);
     static char library[4200];
     snprintf(library, sizeof(library), "%s/libzetrace-layer.so", o.library_folder);
     if (stat(library, &st) != 0) {

@@ -200,7 +200,7 @@ static int run(int argc, char **argv)
             return status;
     }
     zt_trace *trace;
-    int status = zt_open_operand(&parser, &trace);
+    int status = zt_open_calls(&parser, &trace);
     if (status != ZT_EXIT_OK)
         return status;
     const char *const path = argv[parser.at];
@@ -214,9 +214,7 @@ static int run(int argc, char **argv)
         return error.status == ZT_E_MEMORY || error.status == ZT_E_LIMIT ? ZT_EXIT_CANNOT : ZT_EXIT_DAMAGED;
     }
     zt_tell_health(trace, path);
-    if (zr_plan_calls(plan) == 0 && zt_trace_health(trace)->first_problem[0] != 0) {
-        status = ZT_EXIT_DAMAGED;
-    } else {
+    {
         char why[512];
         status = -1;
         for (size_t i = 0; i < n_injections && status < 0; i++)

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 int zt_open_operand(const zt_parser *parser, zt_trace **trace)
 {
     zt_error error = {0};
@@ -12,8 +17,60 @@ int zt_open_operand(const zt_parser *parser, zt_trace **trace)
     const int status = zt_trace_open(trace, path, &error);
     if (status == ZT_OK)
         return ZT_EXIT_OK;
-    zt_complain("%s", error.text);
+    if (status == ZT_E_IO && access(path, F_OK) != 0 && errno == ENOENT)
+        zt_complain("%s: there is no such file; give a trace, as 'zetrace record' writes them", path);
+    else
+        zt_complain("%s", error.text);
     return status == ZT_E_IO || status == ZT_E_USAGE ? parser->command->usage_status : ZT_EXIT_DAMAGED;
+}
+
+int zt_open_calls(const zt_parser *parser, zt_trace **trace)
+{
+    const zt_call *call;
+    const char *const path = parser->argv[parser->at];
+    const int opened = zt_open_operand(parser, trace);
+    if (opened != ZT_EXIT_OK)
+        return opened;
+    const int status = zt_trace_next(*trace, &call);
+    if (status == ZT_OK) {
+        zt_trace_seek(*trace, 1);
+        return ZT_EXIT_OK;
+    }
+    const zt_health *const h = zt_trace_health(*trace);
+    if (status == ZT_END && h->complete && h->first_problem[0] == '\0') {
+        zt_complain("%s: the trace is whole, and has no calls", path);
+        return ZT_EXIT_OK;
+    }
+    if (status == ZT_E_MEMORY)
+        zt_complain("%s: not enough memory to read it", path);
+    else if (h->first_problem[0] != '\0')
+        zt_complain("%s; no call was found, 'zetrace info' shows what else there is", h->first_problem);
+    else
+        zt_complain("%s: the recording was not finished, and no call was found; 'zetrace info' shows what else there is", path);
+    zt_trace_close(*trace);
+    *trace = NULL;
+    return status == ZT_E_MEMORY ? ZT_EXIT_CANNOT : ZT_EXIT_DAMAGED;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+int zt_check_output(const zt_command *command, const char *in, const char *out, bool overwrite)
+{
+    char partial[4096]; /* what a trace is called until it is finished, and what takes the place of an older one */
+    struct stat st;
+    if (strcmp(in, "-") == 0)
+        in = "/dev/stdin";
+    if (same_file(in, out))
+        return zt_usage_error(command, "-o %s is the trace %s itself, which would be overwritten; give another name", out, in);
+    if ((size_t)snprintf(partial, sizeof(partial), "%s.partial", out) < sizeof(partial) && same_file(in, partial))
+        return zt_usage_error(command, "-o %s is called %s while it is written, which is the trace itself; give another name", out, partial);
+    if (!overwrite && lstat(out, &st) == 0)
+        return zt_usage_error(command, "%s exists and is not overwritten; give another name with -o, or -f", out);
+    return ZT_EXIT_OK;
 }
 
 void zt_tell_health(const zt_trace *trace, const char *path)

@@ -394,10 +394,12 @@ static int run_with(int argc, char **argv, wishes *w)
         return zt_usage_error(&zt_command_trim, "trim wants to know what to keep: --calls, --object, --needs, or --minimise");
     zt_trace *trace;
     const zt_parser one = {.command = &zt_command_trim, .argc = 2, .argv = operand, .at = 1};
-    int status = zt_open_operand(&one, &trace);
+    int status = zt_open_calls(&one, &trace);
     if (status != ZT_EXIT_OK)
         return status;
-    status = trim(w, trace, operand[1]);
+    status = zt_check_output(&zt_command_trim, operand[1], w->out, w->force);
+    if (status == ZT_EXIT_OK)
+        status = trim(w, trace, operand[1]);
     zt_trace_close(trace);
     return zt_finish_output(status);
 }

@@ -374,7 +374,7 @@ static int run_whois(int argc, char **argv)
     if (!parse_address(argv[parser.at + 1], &address))
         return zt_usage_error(&zt_command_whois, "whois: an address such as 0x7f3a40001000 was wanted, but '%s' given", argv[parser.at + 1]);
     parser.argc--; /* the trace alone */
-    const int opened = zt_open_operand(&parser, &s.trace);
+    const int opened = zt_open_calls(&parser, &s.trace);
     if (opened != ZT_EXIT_OK)
         return opened;
     set_address(&s, address);

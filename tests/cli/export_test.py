@@ -147,7 +147,7 @@ class Export(harness.Case):
         self.record(app("evict"), options=["--schedule=lazy"], status=1)
         with open("t.c", "w") as f:
             f.write("mine")
-        self.assertSentence(zetrace("export", "-o", "t.c", "t.zetrace"), 1, "t.c", "-f")
+        self.assertSentence(zetrace("export", "-o", "t.c", "t.zetrace"), 2, "t.c", "-f")
         with open("t.c") as f:
             self.assertEqual(f.read(), "mine")
 

@@ -5,6 +5,7 @@
  *   N<M   call N returns before M is entered
  *   N=M   the address that call N gives out is the last argument of M
  *   N+M   call N and those behind it are numbered M more
+ *   N-M   calls N to M are not there
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,9 +22,13 @@ static bool read_values(zt_trace *trace, change *changes, int n)
 {
     const zt_call *call;
     int found = 0;
+    for (int i = 0; i < n; i++)
+        found += changes[i].what == '-';
     while (zt_trace_next(trace, &call) == ZT_OK)
         for (int i = 0; i < n; i++)
-            if (changes[i].what == '+' ? changes[i].call == call->number : changes[i].other == call->number) {
+            if (changes[i].what == '-')
+                continue;
+            else if (changes[i].what == '+' ? changes[i].call == call->number : changes[i].other == call->number) {
                 changes[i].value = changes[i].what == '=' ? call->words[call->func->n_words - 1] : call->enter_ns;
                 found++;
             }
@@ -38,6 +43,14 @@ static void copy_blob(zt_trace *trace, zt_writer *writer, const zt_hash *hash)
     const void *const data = zt_trace_blob(trace, hash, &len);
     if (data != NULL)
         zt_writer_blob(writer, data, len, &again);
+}
+
+static bool left_out(const zt_call *call, const change *changes, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (changes[i].what == '-' && call->number >= changes[i].call && call->number <= changes[i].other)
+            return true;
+    return false;
 }
 
 static int write_call(zt_trace *trace, zt_writer *writer, const zt_call *recorded, const change *changes, int n)
@@ -55,7 +68,7 @@ static int write_call(zt_trace *trace, zt_writer *writer, const zt_call *recorde
     for (int i = 0; i < n; i++) {
         if (changes[i].what == '+' && recorded->number >= changes[i].call)
             call.number += changes[i].other;
-        if (changes[i].what == '+' || changes[i].call != recorded->number)
+        if (changes[i].what == '+' || changes[i].what == '-' || changes[i].call != recorded->number)
             continue;
         if (changes[i].what == '=') {
             out = call.out[0];
@@ -90,7 +103,7 @@ int main(int argc, char **argv)
     if (zt_writer_open(&writer, argv[2], zt_trace_session(trace), &options, &error) != ZT_OK)
         return 2;
     while (zt_trace_next(trace, &call) == ZT_OK)
-        if (write_call(trace, writer, call, changes, n) != ZT_OK)
+        if (!left_out(call, changes, n) && write_call(trace, writer, call, changes, n) != ZT_OK)
             return 2;
     const zt_ending ending = *zt_trace_ending(trace);
     const int status = zt_writer_close(writer, &ending, &error);
