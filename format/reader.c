@@ -3,6 +3,7 @@
  * Finds the chunks of a trace by walking their headers, past damage where there is some, and gives their calls one by one. The
  * index at the end is for others: walking costs two reads per 8,192 calls and works on every file.
  */
+#include "packets.h"
 #include "reader.h"
 
 #include <errno.h>
@@ -58,6 +59,7 @@ struct zt_trace {
     cached_blob *blobs;
     uint64_t blob_bytes;
     zt__frames frames;
+    uint8_t *packet; /* of zt_trace_packet */
     ZSTD_DCtx *zstd;
 };
 
@@ -143,7 +145,8 @@ static bool add_place(zt_trace *t, uint64_t offset, const zt_chunk_header *h)
     }
     t->places[t->n_places++] = (zt__place){.offset = offset, .first = h->first, .begin = h->begin, .end = h->end,
                                            .sequence = h->sequence, .calls = h->calls, .late = h->late, .span = h->span,
-                                           .raw_size = h->raw_size, .stored_size = h->stored_size, .kind = h->kind};
+                                           .raw_size = h->raw_size, .stored_size = h->stored_size, .kind = h->kind,
+                                           .flags = h->flags};
     return true;
 }
 
@@ -181,11 +184,27 @@ static int walk(zt_trace *t)
 
 /* ---------------------------------------------------------------------------------------------------------- decoding */
 
-/* @return the packet of a chunk, or NULL: damaged, or memory is out. */
-static Zetrace__Packet *unpack(zt_trace *t, zt__place *p)
+static void damaged(zt_trace *t, zt__place *p)
 {
-    Zetrace__Packet *packet = NULL;
+    char text[200];
+    p->damaged = true;
+    t->health.damaged_chunks++;
+    if (p->kind == ZT_CHUNK_CALLS && p->calls > 0) {
+        snprintf(text, sizeof(text), "a chunk's checksum or layout is wrong (calls #%llu..#%llu lost)", (unsigned long long)p->first,
+                 (unsigned long long)p->first + p->span);
+        t->health.calls_lost += p->calls;
+        t->health.calls -= p->calls < t->health.calls ? p->calls : t->health.calls;
+    } else {
+        snprintf(text, sizeof(text), "a chunk's checksum or layout is wrong");
+    }
+    problem(t, p->offset, text);
+}
+
+/* Decompresses a chunk. @return what to free, or NULL: damaged, or memory is out. *message: in it, without the length in front. */
+static uint8_t *contents(zt_trace *t, const zt__place *p, const uint8_t **message, size_t *size)
+{
     uint8_t *const stored = malloc(p->stored_size ? p->stored_size : 1), *const raw = malloc(p->raw_size ? p->raw_size : 1);
+    bool ok = false;
     if (stored != NULL && raw != NULL && !p->damaged && read_at(t, p->offset + sizeof(zt_chunk_header), stored, p->stored_size) &&
         ZSTD_getFrameContentSize(stored, p->stored_size) == p->raw_size &&
         ZSTD_findFrameCompressedSize(stored, p->stored_size) == p->stored_size) {
@@ -199,26 +218,28 @@ static Zetrace__Packet *unpack(zt_trace *t, zt__place *p)
                 if (!(raw[at++] & 0x80))
                     break;
             }
-            if (length == n - at)
-                packet = zetrace__packet__unpack(NULL, length, raw + at);
+            ok = length == n - at;
+            *message = raw + at;
+            *size = length;
         }
     }
     free(stored);
+    if (ok)
+        return raw;
     free(raw);
-    if (packet == NULL && !p->damaged) {
-        char text[200];
-        p->damaged = true;
-        t->health.damaged_chunks++;
-        if (p->kind == ZT_CHUNK_CALLS && p->calls > 0) {
-            snprintf(text, sizeof(text), "a chunk's checksum or layout is wrong (calls #%llu..#%llu lost)",
-                     (unsigned long long)p->first, (unsigned long long)p->first + p->span);
-            t->health.calls_lost += p->calls;
-            t->health.calls -= p->calls < t->health.calls ? p->calls : t->health.calls;
-        } else {
-            snprintf(text, sizeof(text), "a chunk's checksum or layout is wrong");
-        }
-        problem(t, p->offset, text);
-    }
+    return NULL;
+}
+
+/* @return the packet of a chunk, or NULL: damaged, or memory is out. */
+static Zetrace__Packet *unpack(zt_trace *t, zt__place *p)
+{
+    const uint8_t *message;
+    size_t size;
+    uint8_t *const raw = contents(t, p, &message, &size);
+    Zetrace__Packet *const packet = raw != NULL ? zetrace__packet__unpack(NULL, size, message) : NULL;
+    free(raw);
+    if (packet == NULL && !p->damaged)
+        damaged(t, p);
     return packet;
 }
 
@@ -536,6 +557,7 @@ void zt_trace_close(zt_trace *t)
     ZSTD_freeDCtx(t->zstd);
     if (t->fd >= 0)
         close(t->fd);
+    free(t->packet);
     free(t->foreigns);
     free(t->funcs);
     free(t->places);
@@ -562,6 +584,28 @@ const zt_health *zt_trace_health(const zt_trace *t)
 uint64_t zt_trace_bytes(const zt_trace *t)
 {
     return t->size;
+}
+
+const zt_file_header *zt_trace_header(const zt_trace *t)
+{
+    return &t->header;
+}
+
+size_t zt_trace_packets(const zt_trace *t)
+{
+    return t->n_places;
+}
+
+int zt_trace_packet(zt_trace *t, size_t index, zt_packet *packet)
+{
+    zt__place *const p = &t->places[index];
+    *packet = (zt_packet){.kind = p->kind, .flags = p->flags, .calls = p->calls, .late = p->late, .span = p->span, .first = p->first,
+                          .begin = p->begin, .end = p->end};
+    free(t->packet);
+    t->packet = contents(t, p, &packet->data, &packet->size);
+    if (t->packet == NULL && !p->damaged)
+        damaged(t, p);
+    return t->packet != NULL ? ZT_OK : ZT_E_DAMAGED;
 }
 
 unsigned zt_trace_unknown_functions(const zt_trace *t)

@@ -13,7 +13,7 @@ typedef struct zt__place { /* a chunk in the file */
     uint64_t offset; /* of its header */
     uint64_t first, begin, end, sequence;
     uint32_t calls, late, span, raw_size, stored_size;
-    uint8_t kind;
+    uint8_t kind, flags;
     bool damaged;    /* found out when it was decoded */
 } zt__place;
 

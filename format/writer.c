@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "packets.h"
 #include "writer.h"
 
 #include <errno.h>
@@ -193,7 +194,9 @@ static int tell(zt_error *error, int status, const char *path, const char *what)
     return status;
 }
 
-int zt_writer_open(zt_writer **out, const char *path, const zt_session *session, const zt_writer_options *options, zt_error *error)
+/* `session` may be NULL: then it comes as a packet. */
+static int open_writer(zt_writer **out, const char *path, const zt_file_header *header, const zt_session *session,
+                       const zt_writer_options *options, zt_error *error)
 {
     static const zt_writer_options defaults;
     struct stat st;
@@ -229,10 +232,7 @@ int zt_writer_open(zt_writer **out, const char *path, const zt_session *session,
     /* an unfinished trace of an earlier recording is no obstacle, somebody else's link is */
     unlink(w->partial);
     w->fd = open(w->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    zt_file_header header = {.skippable = ZT_SKIPPABLE, .skip_size = sizeof(header) - 8, .magic = ZT_MAGIC, .major = ZT_MAJOR,
-                             .minor = ZT_MINOR};
-    memcpy(header.uuid, session->uuid, sizeof(header.uuid));
-    if (w->fd < 0 || write_all(w, &header, sizeof(header)) != ZT_OK || write_session(w, session) != ZT_OK) {
+    if (w->fd < 0 || write_all(w, header, sizeof(*header)) != ZT_OK || (session != NULL && write_session(w, session) != ZT_OK)) {
         const int status = tell(error, w->failed ? w->failed : ZT_E_IO, w->partial, "the trace could not be created");
         if (w->fd >= 0)
             unlink(w->partial);
@@ -241,6 +241,40 @@ int zt_writer_open(zt_writer **out, const char *path, const zt_session *session,
     }
     *out = w;
     return ZT_OK;
+}
+
+int zt_writer_open(zt_writer **out, const char *path, const zt_session *session, const zt_writer_options *options, zt_error *error)
+{
+    zt_file_header header = {.skippable = ZT_SKIPPABLE, .skip_size = sizeof(header) - 8, .magic = ZT_MAGIC, .major = ZT_MAJOR,
+                             .minor = ZT_MINOR};
+    memcpy(header.uuid, session->uuid, sizeof(header.uuid));
+    return open_writer(out, path, &header, session, options, error);
+}
+
+int zt_writer_open_packets(zt_writer **out, const char *path, const zt_file_header *header, const zt_writer_options *options,
+                           zt_error *error)
+{
+    return open_writer(out, path, header, NULL, options, error);
+}
+
+int zt_writer_packet(zt_writer *w, const zt_packet *p)
+{
+    uint8_t length[10];
+    size_t n = 0;
+    zt_writer_flush(w);
+    for (size_t rest = p->size; rest > 0 || n == 0; rest >>= 7)
+        length[n++] = (uint8_t)((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
+    w->raw.n = 0;
+    if (!zt__append(&w->raw, length, n) || !zt__append(&w->raw, p->data, p->size))
+        return fail(w, ZT_E_MEMORY);
+    return write_chunk(w, (zt_chunk_header){.kind = p->kind, .flags = p->flags, .first = p->first, .calls = p->calls, .late = p->late,
+                                            .begin = p->begin, .end = p->end, .span = p->span});
+}
+
+void zt_writer_abandon(zt_writer *w)
+{
+    unlink(w->partial);
+    free_writer(w);
 }
 
 int zt_writer_flush(zt_writer *w)

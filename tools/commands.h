@@ -9,7 +9,7 @@
 #include "options.h"
 
 extern const zt_command zt_command_record, zt_command_info, zt_command_dump, zt_command_replay, zt_command_check,
-    zt_command_isolate, zt_command_explore, zt_command_graph, zt_command_export, zt_command_whois, zt_command_trim, zt_command_help;
+    zt_command_isolate, zt_command_explore, zt_command_graph, zt_command_export, zt_command_import, zt_command_whois, zt_command_trim, zt_command_help;
 
 const zt_command *zt_command_find(const char *name);
 void zt_print_commands(FILE *out);
@@ -32,6 +32,8 @@ void zt_tell_dropped(const zt_trace *trace, const char *path);
  * A call's line, or its JSON object, with where in the program it was made below it or in it. @return to be freed; NULL when memory is out.
  */
 char *zt_with_backtrace(zt_trace *trace, const zt_call *call, const char *line, bool as_json);
+/* The whole trace as 'zetrace graph' draws it. Complains itself. @return the status to exit with. */
+int zt_draw_dot(FILE *out, zt_trace *trace, const char *path);
 /* `text` as a JSON string with its quotes. */
 void zt_json_string(FILE *out, const char *text);
 

@@ -9,11 +9,13 @@
 
 #include "commands.h"
 #include "export/export.h"
+#include "export_other.h"
 
 enum { FORMAT = 1, OUTPUT, FORCE, EARLY, LATE, DRIVER, TIMEOUT };
 
 static const zt_option options[] = {
-    {FORMAT, 0, "format", "c", "what to make: c, a C program that shows an ordering bug (default)"},
+    {FORMAT, 0, "format", "c|json|dot",
+     "what to make: c, a C program that shows an ordering bug (default); json, all of the trace, for 'zetrace import'; dot, a picture as of 'zetrace graph'"},
     {OUTPUT, 'o', "output", "FILE", "write it there, with mode 0600, and what it needs beside it to FILE.bin (standard output)"},
     {FORCE, 'f', "force", NULL, "overwrite existing files"},
     {EARLY, 0, "early", "#N[@K]", "the call or command that has to come first to make it fail; searched, as in 'zetrace isolate', if not given"},
@@ -26,7 +28,7 @@ static const zt_option options[] = {
 static int run(int argc, char **argv);
 const zt_command zt_command_export = {
     .name = "export",
-    .summary = "make a C program that shows an ordering bug",
+    .summary = "make a C program that shows an ordering bug, or turn a trace into JSON or a picture",
     .synopsis = "TRACE",
     .options = options,
     .more = "The program runs the recorded calls in the order that fails ('./a.out bad', status 1) or in the one that works ('good', status 0).\n"
@@ -117,8 +119,8 @@ static int run(int argc, char **argv)
 {
     zt_parser parser;
     zr_options replay;
-    const char *output = NULL;
-    bool force = false;
+    const char *output = NULL, *format = "c";
+    bool force = false, for_c = false;
     char soft[4096], side[300];
     zr_options_default(&replay);
     replay.timeout_ns = 2000000000u;
@@ -130,8 +132,9 @@ static int run(int argc, char **argv)
         if (id == ZT_OPTION_ERROR)
             return ZT_EXIT_USAGE;
         force |= id == FORCE;
-        if (id == FORMAT && strcmp(parser.value, "c") != 0)
-            return zt_usage_error(&zt_command_export, "--format=%s is not part of this release, which makes c only", parser.value);
+        if (id == FORMAT)
+            format = parser.value;
+        for_c |= id == EARLY || id == LATE || id == DRIVER || id == TIMEOUT;
         if (id == OUTPUT)
             output = parser.value;
         if (id == DRIVER)
@@ -146,8 +149,10 @@ static int run(int argc, char **argv)
         return zt_usage_error(&zt_command_export, "--early and --late go together, but one is missing");
     if (output != NULL && strlen(output) > 4090)
         return zt_usage_error(&zt_command_export, "the name given with -o is too long");
+    if (for_c && strcmp(format, "c") != 0)
+        return zt_usage_error(&zt_command_export, "--early, --late, --driver and --timeout are for --format=c, not for %s", format);
     zt_trace *trace;
-    const int opened = zt_open_calls(&parser, &trace);
+    const int opened = strcmp(format, "json") == 0 ? zt_open_operand(&parser, &trace) : zt_open_calls(&parser, &trace);
     if (opened != ZT_EXIT_OK)
         return opened;
     const char *const path = argv[parser.at], *const slash = strrchr(path, '/');
@@ -155,6 +160,11 @@ static int run(int argc, char **argv)
     if (free_to_write != ZT_EXIT_OK) {
         zt_trace_close(trace);
         return free_to_write;
+    }
+    if (strcmp(format, "c") != 0) {
+        const int status = zt_export_other(trace, path, format, output, force);
+        zt_trace_close(trace);
+        return zt_finish_output(status);
     }
     snprintf(soft, sizeof(soft), "%s/libze_soft.so.1", zt_library_folder());
     replay.soft_library = soft;

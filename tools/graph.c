@@ -30,6 +30,7 @@ const zt_command zt_command_graph = {
 };
 
 typedef struct drawing {
+    FILE *out;
     zo_graph *graph;
     uint32_t chain; /* whose nodes are being told */
     size_t nodes, edges, conflicts;
@@ -56,18 +57,18 @@ static bool choose(void *ctx, uint64_t number)
 }
 
 /* "14" for a call, "11@1" for an execution. */
-static void put_id(const zo_point *p)
+static void put_id(FILE *out, const zo_point *p)
 {
-    printf("\"%llu", (unsigned long long)p->call);
+    fprintf(out, "\"%llu", (unsigned long long)p->call);
     if (p->execution > 0)
-        printf("@%u", p->execution);
-    putchar('"');
+        fprintf(out, "@%u", p->execution);
+    fputc('"', out);
 }
 
 static void put_node_id(const drawing *d, uint32_t node)
 {
     const zo_point p = zo_graph_point(d->graph, node);
-    put_id(&p);
+    put_id(d->out, &p);
 }
 
 static bool has_result(const zo_export_node *n)
@@ -81,28 +82,28 @@ static int dot_node(void *ctx, const zo_export_node *n)
 {
     drawing *const d = ctx;
     if (d->nodes++ == 0 || d->chain != n->chain) {
-        printf("%s  subgraph cluster_%u {\n    label=\"%s\"; style=filled; color=\"%s\";\n", d->nodes > 1 ? "  }\n" : "", n->chain,
+        fprintf(d->out, "%s  subgraph cluster_%u {\n    label=\"%s\"; style=filled; color=\"%s\";\n", d->nodes > 1 ? "  }\n" : "", n->chain,
                n->chain_name, n->device ? "#eaf1fb" : "#f2f2f2");
         d->chain = n->chain;
     }
-    printf("    ");
-    put_id(&n->point);
-    printf(" [label=\"#%llu", (unsigned long long)n->point.call);
+    fprintf(d->out, "    ");
+    put_id(d->out, &n->point);
+    fprintf(d->out, " [label=\"#%llu", (unsigned long long)n->point.call);
     if (n->point.execution > 1)
-        printf("@%u", n->point.execution);
-    printf(" %s", n->func->name);
+        fprintf(d->out, "@%u", n->point.execution);
+    fprintf(d->out, " %s", n->func->name);
     if (n->object[0] != 0)
-        printf("\\n%s", n->object);
+        fprintf(d->out, "\\n%s", n->object);
     if (has_result(n) && n->result != 0)
-        printf("\\n%s", zt_result_name(n->result));
+        fprintf(d->out, "\\n%s", zt_result_name(n->result));
     else if (!n->over)
-        printf("\\n%s", n->device ? "never ran" : "never returned");
-    printf("\"");
+        fprintf(d->out, "\\n%s", n->device ? "never ran" : "never returned");
+    fprintf(d->out, "\"");
     if (n->device)
-        printf(", style=\"filled,rounded%s\"", n->over ? "" : ",dashed");
+        fprintf(d->out, ", style=\"filled,rounded%s\"", n->over ? "" : ",dashed");
     if (has_result(n) && n->result > 1)
-        printf(", color=\"#c00000\"");
-    printf("];\n");
+        fprintf(d->out, ", color=\"#c00000\"");
+    fprintf(d->out, "];\n");
     return 0;
 }
 
@@ -110,17 +111,17 @@ static int dot_edge(void *ctx, uint32_t from, uint32_t to, int kind)
 {
     drawing *const d = ctx;
     if (d->edges++ == 0 && d->nodes > 0)
-        printf("  }\n");
-    printf("  ");
+        fprintf(d->out, "  }\n");
+    fprintf(d->out, "  ");
     put_node_id(d, from);
-    printf(" -> ");
+    fprintf(d->out, " -> ");
     put_node_id(d, to);
     if (kind == ZO_E_PROGRAM)
-        printf(" [color=\"#909090\", weight=4];\n");
+        fprintf(d->out, " [color=\"#909090\", weight=4];\n");
     else if (kind == ZO_E_START) /* says nothing of ends */
-        printf(" [color=\"#909090\", style=dotted, weight=4];\n");
+        fprintf(d->out, " [color=\"#909090\", style=dotted, weight=4];\n");
     else
-        printf(" [label=\"%s\"%s];\n", zo_edge_name(kind), kind == ZO_E_SUBMIT ? ", color=\"#2060c0\", fontcolor=\"#2060c0\"" : "");
+        fprintf(d->out, " [label=\"%s\"%s];\n", zo_edge_name(kind), kind == ZO_E_SUBMIT ? ", color=\"#2060c0\", fontcolor=\"#2060c0\"" : "");
     return 0;
 }
 
@@ -128,12 +129,12 @@ static int dot_conflict(void *ctx, const zo_conflict *c, const char *object)
 {
     drawing *const d = ctx;
     if (d->conflicts++ == 0 && d->edges++ == 0 && d->nodes > 0)
-        printf("  }\n");
-    printf("  ");
+        fprintf(d->out, "  }\n");
+    fprintf(d->out, "  ");
     put_node_id(d, c->a);
-    printf(" -> ");
+    fprintf(d->out, " -> ");
     put_node_id(d, c->b);
-    printf(" [label=\"%s%s%s%s\", dir=none, style=dashed, color=red, fontcolor=red, constraint=false];\n", zo_conflict_name(c->kind),
+    fprintf(d->out, " [label=\"%s%s%s%s\", dir=none, style=dashed, color=red, fontcolor=red, constraint=false];\n", zo_conflict_name(c->kind),
            object[0] != 0 ? " " : "", object, c->possible || c->coarse ? "?" : "");
     return 0;
 }
@@ -141,13 +142,13 @@ static int dot_conflict(void *ctx, const zo_conflict *c, const char *object)
 static int draw_dot(drawing *d, const chosen *c)
 {
     const zo_exporter out = {dot_node, dot_edge, dot_conflict, d};
-    printf("digraph trace {\n"
+    fprintf(d->out, "digraph trace {\n"
            "  node [shape=box, style=filled, fillcolor=white, fontname=\"sans-serif\", fontsize=10];\n"
            "  edge [fontname=\"sans-serif\", fontsize=9];\n");
     const int status = zo_export(d->graph, c->calls, c->n, &out);
     if (d->nodes > 0 && d->edges == 0)
-        printf("  }\n");
-    printf("}\n");
+        fprintf(d->out, "  }\n");
+    fprintf(d->out, "}\n");
     return status;
 }
 
@@ -156,42 +157,42 @@ static int draw_dot(drawing *d, const chosen *c)
 static int json_node(void *ctx, const zo_export_node *n)
 {
     drawing *const d = ctx;
-    printf("%s{\"id\":", d->nodes++ ? "," : "");
-    put_id(&n->point);
-    printf(",\"call\":%llu,\"execution\":%u,\"function\":", (unsigned long long)n->point.call, n->point.execution);
-    zt_json_string(stdout, n->func->name);
-    printf(",\"object\":");
-    zt_json_string(stdout, n->object);
-    printf(",\"on\":");
-    zt_json_string(stdout, n->chain_name);
-    printf(",\"over\":%s", n->over ? "true" : "false");
+    fprintf(d->out, "%s{\"id\":", d->nodes++ ? "," : "");
+    put_id(d->out, &n->point);
+    fprintf(d->out, ",\"call\":%llu,\"execution\":%u,\"function\":", (unsigned long long)n->point.call, n->point.execution);
+    zt_json_string(d->out, n->func->name);
+    fprintf(d->out, ",\"object\":");
+    zt_json_string(d->out, n->object);
+    fprintf(d->out, ",\"on\":");
+    zt_json_string(d->out, n->chain_name);
+    fprintf(d->out, ",\"over\":%s", n->over ? "true" : "false");
     if (has_result(n))
-        printf(",\"result\":\"%s\"", zt_result_name(n->result));
-    printf("}");
+        fprintf(d->out, ",\"result\":\"%s\"", zt_result_name(n->result));
+    fprintf(d->out, "}");
     return 0;
 }
 
 static int json_edge(void *ctx, uint32_t from, uint32_t to, int kind)
 {
     drawing *const d = ctx;
-    printf("%s{\"from\":", d->edges++ ? "," : "");
+    fprintf(d->out, "%s{\"from\":", d->edges++ ? "," : "");
     put_node_id(d, from);
-    printf(",\"to\":");
+    fprintf(d->out, ",\"to\":");
     put_node_id(d, to);
-    printf(",\"kind\":\"%s\"}", zo_edge_name(kind));
+    fprintf(d->out, ",\"kind\":\"%s\"}", zo_edge_name(kind));
     return 0;
 }
 
 static int json_conflict(void *ctx, const zo_conflict *c, const char *object)
 {
     drawing *const d = ctx;
-    printf("%s{\"a\":", d->conflicts++ ? "," : "");
+    fprintf(d->out, "%s{\"a\":", d->conflicts++ ? "," : "");
     put_node_id(d, c->a);
-    printf(",\"b\":");
+    fprintf(d->out, ",\"b\":");
     put_node_id(d, c->b);
-    printf(",\"kind\":\"%s\",\"object\":", zo_conflict_name(c->kind));
-    zt_json_string(stdout, object);
-    printf(",\"possible\":%s,\"forced\":%s}", c->possible || c->coarse ? "true" : "false", c->forced ? "true" : "false");
+    fprintf(d->out, ",\"kind\":\"%s\",\"object\":", zo_conflict_name(c->kind));
+    zt_json_string(d->out, object);
+    fprintf(d->out, ",\"possible\":%s,\"forced\":%s}", c->possible || c->coarse ? "true" : "false", c->forced ? "true" : "false");
     return 0;
 }
 
@@ -199,21 +200,21 @@ static int draw_json(drawing *d, const chosen *c)
 {
     const zo_exporter nodes = {.node = json_node, .ctx = d}, edges = {.edge = json_edge, .ctx = d},
                       conflicts = {.conflict = json_conflict, .ctx = d};
-    printf("{\"nodes\":[");
+    fprintf(d->out, "{\"nodes\":[");
     int status = zo_export(d->graph, c->calls, c->n, &nodes);
-    printf("],\"edges\":[");
+    fprintf(d->out, "],\"edges\":[");
     status = status ? status : zo_export(d->graph, c->calls, c->n, &edges);
-    printf("],\"conflicts\":[");
+    fprintf(d->out, "],\"conflicts\":[");
     status = status ? status : zo_export(d->graph, c->calls, c->n, &conflicts);
-    printf("]}\n");
+    fprintf(d->out, "]}\n");
     return status;
 }
 
-static int draw(zt_trace *trace, const char *path, bool json, const chosen *c)
+static int draw(FILE *out, zt_trace *trace, const char *path, bool json, const chosen *c)
 {
     const zo_graph_options graph_options = {0};
     zt_error error = {.status = ZT_OK};
-    drawing d = {0};
+    drawing d = {.out = out};
     zt_trace_seek(trace, 1);
     if (zo_graph_make(&d.graph, trace, &graph_options, &error) != ZT_OK) {
         zt_complain("%s: %s", path, error.text);
@@ -227,6 +228,12 @@ static int draw(zt_trace *trace, const char *path, bool json, const chosen *c)
         zt_complain("%s: a picture of %zu nodes is hard to read; --calls=A..B takes a part", path, d.nodes);
     zo_graph_free(d.graph);
     return status == 0 ? ZT_EXIT_OK : ZT_EXIT_CANNOT;
+}
+
+int zt_draw_dot(FILE *out, zt_trace *trace, const char *path)
+{
+    const chosen all = {.calls = NULL};
+    return draw(out, trace, path, false, &all);
 }
 
 static int run(int argc, char **argv)
@@ -255,7 +262,7 @@ static int run(int argc, char **argv)
             zt_complain("%s: it has no call that --calls=%s names", path, zt_calls_unmet(calls));
         if (zt_calls_given(calls) && c.calls == NULL)
             c.calls = calloc(1, sizeof(*c.calls)); /* none, which is not all */
-        status = zt_finish_output(draw(trace, path, json, &c));
+        status = zt_finish_output(draw(stdout, trace, path, json, &c));
         zt_trace_close(trace);
     }
     free(c.calls);

@@ -9,10 +9,10 @@
 #include "manual.h"
 
 const zt_command *const zt_commands[] = {&zt_command_record, &zt_command_info, &zt_command_dump, &zt_command_replay,
-                                         &zt_command_whois,  &zt_command_check, &zt_command_isolate, &zt_command_explore, &zt_command_graph, &zt_command_export, &zt_command_trim, &zt_command_help, NULL};
+                                         &zt_command_whois,  &zt_command_check, &zt_command_isolate, &zt_command_explore, &zt_command_graph, &zt_command_export, &zt_command_import, &zt_command_trim, &zt_command_help, NULL};
 
 /* Words that later releases will know. */
-static const char *const later[] = {"diff",   "import", "verify",
+static const char *const later[] = {"diff",   "verify",
                                     "repair", "repack",  "leaks",   "extract", "doctor", NULL};
 
 const zt_command *zt_command_find(const char *name)
