@@ -166,7 +166,8 @@ class Export(harness.Case):
             r = zetrace("export", *options, "t.zetrace")
             self.assertEqual(r.returncode, 2, options)
             self.assertEqual(len(r.stderr.splitlines()), 1, r.stderr)
-        self.assertSentence(zetrace("export", "--format=dot", "t.zetrace"), 2, "dot", "c only")
+        self.assertSentence(zetrace("export", "--format=png", "t.zetrace"), 2, "png", "dot")
+        self.assertSentence(zetrace("export", "--format=json", "--early=#1", "--late=#2", "t.zetrace"), 2, "--early", "json")
 
     def test_program_without_argument(self):
         self.record(app("evict"), options=["--schedule=lazy"], status=1)
