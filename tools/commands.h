@@ -8,8 +8,24 @@
 #include "format.h"
 #include "options.h"
 
-extern const zt_command zt_command_record, zt_command_info, zt_command_dump, zt_command_replay, zt_command_check,
-    zt_command_isolate, zt_command_explore, zt_command_graph, zt_command_export, zt_command_import, zt_command_whois, zt_command_trim, zt_command_help;
+/* In the order of 'zetrace help'. */
+#define ZT_COMMANDS(X) \
+    X(record) \
+    X(info) \
+    X(dump) \
+    X(replay) \
+    X(whois) \
+    X(check) \
+    X(isolate) \
+    X(explore) \
+    X(graph) \
+    X(export) \
+    X(import) \
+    X(trim) \
+    X(doctor) \
+    X(help)
+#define ZT_DECLARE(name) extern const zt_command zt_command_##name;
+ZT_COMMANDS(ZT_DECLARE)
 
 const zt_command *zt_command_find(const char *name);
 void zt_print_commands(FILE *out);

@@ -8,12 +8,8 @@
 
 #include "manual.h"
 
-const zt_command *const zt_commands[] = {&zt_command_record, &zt_command_info, &zt_command_dump, &zt_command_replay,
-                                         &zt_command_whois,  &zt_command_check, &zt_command_isolate, &zt_command_explore, &zt_command_graph, &zt_command_export, &zt_command_import, &zt_command_trim, &zt_command_help, NULL};
-
-/* Words that later releases will know. */
-static const char *const later[] = {"diff",   "verify",
-                                    "repair", "repack",  "leaks",   "extract", "doctor", NULL};
+#define ENTRY(name) &zt_command_##name,
+const zt_command *const zt_commands[] = {ZT_COMMANDS(ENTRY) NULL};
 
 const zt_command *zt_command_find(const char *name)
 {
@@ -35,11 +31,6 @@ void zt_print_commands(FILE *out)
 
 int zt_no_command(const char *name)
 {
-    for (size_t i = 0; later[i] != NULL; i++)
-        if (strcmp(later[i], name) == 0) {
-            zt_complain("'%s' is not part of this release; 'zetrace help' lists what is", name);
-            return ZT_EXIT_USAGE;
-        }
     zt_complain("there is no command '%s'; 'zetrace help' lists them", name);
     return ZT_EXIT_USAGE;
 }
