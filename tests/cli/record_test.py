@@ -259,7 +259,7 @@ class Look(harness.Case):
                 with open("foreign", "wb") as f:
                     f.write(b"\x7fELF" + bytes(200))
                 self.assertSentence(zetrace(command, "foreign"), 3, "not a zetrace trace")
-                self.assertSentence(zetrace(command, "missing"), 2, "missing", "No such file")
+                self.assertSentence(zetrace(command, "missing"), 2, "missing", "no such file")
                 self.assertSentence(zetrace(command), 2, "wants one trace")
                 self.assertSentence(zetrace(command, "--bogus", "t.zetrace"), 2, "--bogus")
                 with open("t.zetrace", "rb") as f:
