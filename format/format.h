@@ -243,7 +243,7 @@ typedef struct zt_trace zt_trace;
 
 /* What is wrong with a trace, in the reader's eyes; a trace with problems is read as far as it goes. */
 typedef struct zt_health {
-    bool complete;           /* has its index and ending */
+    bool complete;           /* has its index and ending, and no chunk is missing in between */
     uint64_t chunks, damaged_chunks;
     uint64_t calls;          /* readable */
     uint64_t calls_lost;     /* known to be missing: gaps in call numbers */

@@ -3,19 +3,9 @@
 #ifndef ZT_READER_H
 #define ZT_READER_H
 
-#include "file.h"
-#include "format.h"
-#include "zetrace.pb-c.h"
+#include "scan.h"
 
 #define ZT_MAX_WORDS 64u
-
-typedef struct zt__place { /* a chunk in the file */
-    uint64_t offset; /* of its header */
-    uint64_t first, begin, end, sequence;
-    uint32_t calls, late, span, raw_size, stored_size;
-    uint8_t kind, flags;
-    bool damaged;    /* found out when it was decoded */
-} zt__place;
 
 typedef struct zt__word_cursor {
     const int64_t *delta;
@@ -84,6 +74,45 @@ void zt__frames_take(zt__frames *frames, const Zetrace__Frames *message);
 const char *zt__frames_find(zt__frames *frames, const zt_session *session, uint64_t address);
 void zt__frames_free(zt__frames *frames);
 
+typedef struct zt__late_place {
+    uint64_t number;
+    uint32_t place, index;
+} zt__late_place;
+
+typedef struct zt__cached_blob {
+    zt_hash hash;
+    void *data;
+    uint64_t len;
+    struct zt__cached_blob *next;
+} zt__cached_blob;
+
+typedef struct zt__foreign { /* a function this build does not know */
+    zt_func func;
+    zt_field *params;
+} zt__foreign;
+
+struct zt_trace {
+    zt__file file;
+    zt_session session;
+    zt_ending ending;
+    zt_health health;
+    const zt_func **funcs; /* by id of the trace */
+    size_t n_funcs;
+    zt__foreign **foreigns;
+    size_t n_foreigns;
+    zt__late_place *lates; /* sorted by number */
+    size_t n_lates, lates_room;
+    zt__calls *current, *late_chunk;
+    size_t next_place;
+    uint64_t skip_to; /* seek: calls below it are passed over */
+    zt__slot slot;
+    zt__cached_blob *blobs;
+    uint64_t blob_bytes;
+    zt__frames frames;
+    uint8_t *packet; /* of zt_trace_packet */
+    ZSTD_DCtx *zstd;
+};
+
 /* Looks up a function id of the trace. @return NULL if the trace does not describe it. */
 typedef const zt_func *(*zt__func_of)(void *ctx, uint32_t id);
 
@@ -98,6 +127,8 @@ int zt__slot_complete(zt__slot *slot, zt__calls *calls, const Zetrace__Late *lat
 void zt__slot_clear(zt__slot *slot); /* drops references, keeps room */
 void zt__slot_free(zt__slot *slot);
 
+/* The calls of a chunk, counted as damaged the first time if they cannot be had. @return NULL then, or when memory is out. */
+zt__calls *zt__load_calls(zt_trace *trace, size_t place);
 /* For events: the next call into a slot of the caller's. */
 int zt__trace_next(zt_trace *trace, zt__slot *slot);
 

@@ -1,106 +1,31 @@
 /* SPDX-License-Identifier: MIT */
+#include "hashes.h"
+#include "output.h"
 #include "packets.h"
-#include "writer.h"
+#include "scan.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
-#include <zstd.h>
 
 #define CHUNK_BYTES (256u << 10)
 
 struct zt_writer {
-    int fd;
-    char *path, *partial;
-    bool overwrite;
+    zt__output out;
     uint32_t max_calls;
-    uint64_t written, sequence;
-    int failed;      /* first error; nothing is written after it */
-    int failed_errno;
     zt__chunk chunk;
-    zt__bytes raw, packed;
-    ZSTD_CCtx *zstd;
-    ZT_ARRAY(zt_index_entry) index;
-    zt_hash *blobs; /* open addressing, power of two; zero is empty */
-    size_t n_blobs, blobs_room;
+    zt__bytes raw;
+    zt__hashes blobs;
 };
 
-static int fail(zt_writer *w, int status)
-{
-    if (w->failed == 0) {
-        w->failed = status;
-        w->failed_errno = errno;
-    }
-    return status;
-}
-
-/* What the writer's functions give back: the first failure for ever after, errno as it was then. */
-static int standing(const zt_writer *w)
-{
-    if (w->failed)
-        errno = w->failed_errno;
-    return w->failed;
-}
-
-static int write_all(zt_writer *w, const void *data, size_t n)
-{
-    const uint8_t *p = data;
-    if (w->failed)
-        return w->failed;
-    while (n > 0) {
-        const ssize_t done = write(w->fd, p, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return fail(w, ZT_E_IO);
-        p += done;
-        n -= (size_t)done;
-        w->written += (uint64_t)done;
-    }
-    return ZT_OK;
-}
-
-/* Compresses w->raw and writes it behind its header, both with one write: a chunk is there or it is not. */
 static int write_chunk(zt_writer *w, zt_chunk_header header)
 {
-    const size_t bound = ZSTD_compressBound(w->raw.n);
-    w->packed.n = 0;
-    if (w->failed)
-        return w->failed;
-    if (!zt__append(&w->packed, &header, sizeof(header)))
-        return fail(w, ZT_E_MEMORY);
-    if (w->packed.room < sizeof(header) + bound) {
-        uint8_t *const grown = realloc(w->packed.at, sizeof(header) + bound);
-        if (grown == NULL)
-            return fail(w, ZT_E_MEMORY);
-        w->packed.at = grown;
-        w->packed.room = sizeof(header) + bound;
-    }
-    const size_t size = ZSTD_compress2(w->zstd, w->packed.at + sizeof(header), bound, w->raw.at, w->raw.n);
-    if (ZSTD_isError(size))
-        return fail(w, ZT_E_MEMORY);
-    header.skippable = ZT_SKIPPABLE;
-    header.skip_size = sizeof(header) - 8;
-    header.magic = ZT_CHUNK_MAGIC;
-    header.sequence = w->sequence++;
-    header.raw_size = (uint32_t)w->raw.n;
-    header.stored_size = (uint32_t)size;
-    header.check = XXH32(&header, offsetof(zt_chunk_header, check), 0);
-    memcpy(w->packed.at, &header, sizeof(header));
-    const zt_index_entry entry = {w->written, header.first, header.begin, header.calls, header.kind};
-    bool broken = false;
-    ZT_PUSH(broken, w->index, entry);
-    (void)broken; /* without it the index is incomplete, which readers find out by walking */
-    return write_all(w, w->packed.at, sizeof(header) + size);
+    return zt__output_chunk(&w->out, header, w->raw.at, w->raw.n);
 }
 
 static int write_packet(zt_writer *w, const Zetrace__Packet *packet, zt_chunk_header header)
 {
     w->raw.n = 0;
-    return zt__pack(packet, &w->raw) ? write_chunk(w, header) : fail(w, ZT_E_MEMORY);
+    return zt__pack(packet, &w->raw) ? write_chunk(w, header) : zt__output_fail(&w->out, ZT_E_MEMORY);
 }
 
 static char *or_empty(char *s)
@@ -172,26 +97,10 @@ static int write_session(zt_writer *w, const zt_session *s)
 
 static void free_writer(zt_writer *w)
 {
-    if (w->fd >= 0)
-        close(w->fd);
     zt__chunk_free(&w->chunk);
-    ZSTD_freeCCtx(w->zstd);
     free(w->raw.at);
-    free(w->packed.at);
-    free(w->index.at);
-    free(w->blobs);
-    free(w->path);
-    free(w->partial);
+    free(w->blobs.at);
     free(w);
-}
-
-static int tell(zt_error *error, int status, const char *path, const char *what)
-{
-    if (error != NULL) {
-        error->status = status;
-        snprintf(error->text, sizeof(error->text), "%.300s: %s%s%s", path, what, errno ? ": " : "", errno ? strerror(errno) : "");
-    }
-    return status;
 }
 
 /* `session` may be NULL: then it comes as a packet. */
@@ -199,43 +108,23 @@ static int open_writer(zt_writer **out, const char *path, const zt_file_header *
                        const zt_writer_options *options, zt_error *error)
 {
     static const zt_writer_options defaults;
-    struct stat st;
     *out = NULL;
     if (options == NULL)
         options = &defaults;
-    if (!options->overwrite && lstat(path, &st) == 0) {
-        errno = 0;
-        return tell(error, ZT_E_EXISTS, path, "exists and is not overwritten");
-    }
     zt_writer *const w = calloc(1, sizeof(*w));
     if (w == NULL || !zt__chunk_init(&w->chunk)) {
         free(w);
-        return tell(error, ZT_E_MEMORY, path, "no memory for a writer");
+        return zt__complain(error, ZT_E_MEMORY, path, "no memory for a writer");
     }
-    w->fd = -1;
-    w->overwrite = options->overwrite;
     w->max_calls = options->max_calls ? options->max_calls : ZT_MAX_CALLS;
     if (w->max_calls > ZT_MAX_CALLS)
         w->max_calls = ZT_MAX_CALLS;
-    w->path = strdup(path);
-    w->partial = malloc(strlen(path) + sizeof(".partial"));
-    w->zstd = ZSTD_createCCtx();
-    if (w->path == NULL || w->partial == NULL || w->zstd == NULL) {
-        free_writer(w);
-        return tell(error, ZT_E_MEMORY, path, "no memory for a writer");
+    int status = zt__output_open(&w->out, path, header, options->level, options->overwrite, false, error);
+    if (status == ZT_OK && session != NULL && (status = write_session(w, session)) != ZT_OK) {
+        zt__complain(error, status, path, status == ZT_E_IO ? strerror(errno) : "no memory for a writer");
+        zt__output_abandon(&w->out);
     }
-    strcpy(w->partial, path);
-    strcat(w->partial, ".partial");
-    ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, options->level ? options->level : 3);
-    ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_checksumFlag, 1);
-    ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_contentSizeFlag, 1);
-    /* an unfinished trace of an earlier recording is no obstacle, somebody else's link is */
-    unlink(w->partial);
-    w->fd = open(w->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (w->fd < 0 || write_all(w, header, sizeof(*header)) != ZT_OK || (session != NULL && write_session(w, session) != ZT_OK)) {
-        const int status = tell(error, w->failed ? w->failed : ZT_E_IO, w->partial, "the trace could not be created");
-        if (w->fd >= 0)
-            unlink(w->partial);
+    if (status != ZT_OK) {
         free_writer(w);
         return status;
     }
@@ -245,9 +134,7 @@ static int open_writer(zt_writer **out, const char *path, const zt_file_header *
 
 int zt_writer_open(zt_writer **out, const char *path, const zt_session *session, const zt_writer_options *options, zt_error *error)
 {
-    zt_file_header header = {.skippable = ZT_SKIPPABLE, .skip_size = sizeof(header) - 8, .magic = ZT_MAGIC, .major = ZT_MAJOR,
-                             .minor = ZT_MINOR};
-    memcpy(header.uuid, session->uuid, sizeof(header.uuid));
+    const zt_file_header header = zt__output_header(session->uuid, NULL);
     return open_writer(out, path, &header, session, options, error);
 }
 
@@ -266,14 +153,14 @@ int zt_writer_packet(zt_writer *w, const zt_packet *p)
         length[n++] = (uint8_t)((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
     w->raw.n = 0;
     if (!zt__append(&w->raw, length, n) || !zt__append(&w->raw, p->data, p->size))
-        return fail(w, ZT_E_MEMORY);
+        return zt__output_fail(&w->out, ZT_E_MEMORY);
     return write_chunk(w, (zt_chunk_header){.kind = p->kind, .flags = p->flags, .first = p->first, .calls = p->calls, .late = p->late,
                                             .begin = p->begin, .end = p->end, .span = p->span});
 }
 
 void zt_writer_abandon(zt_writer *w)
 {
-    unlink(w->partial);
+    zt__output_abandon(&w->out);
     free_writer(w);
 }
 
@@ -281,65 +168,34 @@ int zt_writer_flush(zt_writer *w)
 {
     zt__chunk *const c = &w->chunk;
     if (c->calls == 0 && c->late == 0)
-        return standing(w);
+        return zt__output_standing(&w->out);
     w->raw.n = 0;
     if (zt__chunk_describe(c, &w->raw))
         write_chunk(w, (zt_chunk_header){.kind = ZT_CHUNK_API});
     w->raw.n = 0;
     if (c->broken || !zt__chunk_pack(c, &w->raw)) {
         errno = ENOMEM;
-        fail(w, ZT_E_MEMORY);
+        zt__output_fail(&w->out, ZT_E_MEMORY);
     } else {
         write_chunk(w, (zt_chunk_header){.kind = ZT_CHUNK_CALLS, .first = c->calls ? c->first : 0, .calls = c->calls, .late = c->late,
                                          .begin = c->begin, .end = c->end,
                                          .span = c->calls ? (uint32_t)(c->last - c->first) : 0});
     }
     zt__chunk_reset(c);
-    return standing(w);
+    return zt__output_standing(&w->out);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- blobs */
-
-static bool remember_blob(zt_writer *w, const zt_hash *hash, bool *known)
-{
-    if (w->n_blobs * 2 >= w->blobs_room) {
-        const size_t room = w->blobs_room ? w->blobs_room * 2 : 256;
-        zt_hash *const table = calloc(room, sizeof(*table));
-        if (table == NULL)
-            return false;
-        for (size_t i = 0; i < w->blobs_room; i++) {
-            if (w->blobs[i].lo == 0 && w->blobs[i].hi == 0)
-                continue;
-            size_t at = w->blobs[i].lo & (room - 1);
-            while (table[at].lo != 0 || table[at].hi != 0)
-                at = (at + 1) & (room - 1);
-            table[at] = w->blobs[i];
-        }
-        free(w->blobs);
-        w->blobs = table;
-        w->blobs_room = room;
-    }
-    size_t at = hash->lo & (w->blobs_room - 1);
-    for (; w->blobs[at].lo != 0 || w->blobs[at].hi != 0; at = (at + 1) & (w->blobs_room - 1))
-        if (w->blobs[at].lo == hash->lo && w->blobs[at].hi == hash->hi) {
-            *known = true;
-            return true;
-        }
-    w->blobs[at] = *hash;
-    w->n_blobs++;
-    *known = false;
-    return true;
-}
 
 int zt_writer_blob(zt_writer *w, const void *data, uint64_t len, zt_hash *hash)
 {
     const XXH128_hash_t h = XXH3_128bits(data, len);
     bool known;
     *hash = (zt_hash){h.low64, h.high64};
-    if (!remember_blob(w, hash, &known))
-        return fail(w, ZT_E_MEMORY);
+    if (!zt__hashes_add(&w->blobs, hash, &known))
+        return zt__output_fail(&w->out, ZT_E_MEMORY);
     if (known)
-        return standing(w);
+        return zt__output_standing(&w->out);
     for (uint64_t at = 0; at < len || at == 0; at += ZT_BLOB_PART) {
         Zetrace__Blob m;
         Zetrace__Packet packet;
@@ -353,7 +209,7 @@ int zt_writer_blob(zt_writer *w, const void *data, uint64_t len, zt_hash *hash)
         packet.blob = &m;
         write_packet(w, &packet, (zt_chunk_header){.kind = ZT_CHUNK_BLOB, .first = hash->lo, .begin = hash->hi, .end = at});
     }
-    return standing(w);
+    return zt__output_standing(&w->out);
 }
 
 /* Whether bytes may stand in the call chunk itself; `left` is what the call may still put there. */
@@ -442,8 +298,8 @@ static bool needs_care(const zt_call *call)
 int zt_writer_call(zt_writer *w, const zt_call *call)
 {
     replaced r = {0};
-    if (w->failed)
-        return standing(w);
+    if (w->out.failed)
+        return zt__output_standing(&w->out);
     const bool care = needs_care(call);
     if (w->chunk.calls > 0 && (call->number <= w->chunk.last || call->number - w->chunk.first > UINT32_MAX))
         zt_writer_flush(w);
@@ -455,21 +311,21 @@ int zt_writer_call(zt_writer *w, const zt_call *call)
     }
     if (w->chunk.calls >= w->max_calls || w->chunk.bytes >= CHUNK_BYTES)
         zt_writer_flush(w);
-    return standing(w);
+    return zt__output_standing(&w->out);
 }
 
 int zt_writer_leave(zt_writer *w, uint64_t number, const zt_call *leave)
 {
     replaced r;
-    if (w->failed)
-        return standing(w);
+    if (w->out.failed)
+        return zt__output_standing(&w->out);
     zt__chunk_late(&w->chunk, number, replace_big(w, leave, &r));
     free(r.in);
     free(r.out);
     free(r.contents);
     if (w->chunk.bytes >= CHUNK_BYTES || w->chunk.late >= ZT_MAX_CALLS)
         zt_writer_flush(w);
-    return standing(w);
+    return zt__output_standing(&w->out);
 }
 
 int zt_writer_lost(zt_writer *w, uint32_t thread, uint64_t time_ns, uint64_t calls, uint64_t bytes)
@@ -507,12 +363,12 @@ int zt_writer_frames(zt_writer *w, const uint64_t *addresses, const char *const 
         packet.frames = &m;
         write_packet(w, &packet, (zt_chunk_header){.kind = ZT_CHUNK_FRAMES});
     }
-    return standing(w);
+    return zt__output_standing(&w->out);
 }
 
 uint64_t zt_writer_bytes(const zt_writer *w)
 {
-    return w->written;
+    return w->out.written;
 }
 
 static void write_ending(zt_writer *w, const zt_ending *e)
@@ -539,46 +395,15 @@ static void write_ending(zt_writer *w, const zt_ending *e)
     write_packet(w, &packet, (zt_chunk_header){.kind = ZT_CHUNK_ENDING});
 }
 
-static void write_index(zt_writer *w)
-{
-    const size_t entries = w->index.n * sizeof(zt_index_entry);
-    const zt_index_head head = {ZT_SKIPPABLE, (uint32_t)(8 + entries + sizeof(zt_index_tail)), ZT_INDEX_MAGIC, (uint32_t)w->index.n};
-    const zt_index_tail tail = {w->written, w->index.n ? XXH32(w->index.at, entries, 0) : 0, ZT_END_MAGIC};
-    if (entries > UINT32_MAX - 64)
-        return;
-    write_all(w, &head, sizeof(head));
-    write_all(w, w->index.at, entries);
-    write_all(w, &tail, sizeof(tail));
-}
-
 int zt_writer_close(zt_writer *w, const zt_ending *ending, zt_error *error)
 {
     zt_writer_flush(w);
+    w->raw.n = 0;
+    if (zt__chunk_describe_again(&w->chunk, &w->raw))
+        write_chunk(w, (zt_chunk_header){.kind = ZT_CHUNK_API});
     if (ending != NULL)
         write_ending(w, ending);
-    write_index(w);
-    if (!w->failed && fsync(w->fd) != 0 && errno != EINVAL && errno != EROFS)
-        fail(w, ZT_E_IO);
-    int status = w->failed;
-    if (status == ZT_OK) {
-        /* link refuses to replace what has come into being meanwhile; some file systems know no links */
-        if (w->overwrite || (link(w->partial, w->path) != 0 && errno != EEXIST)) {
-            if (rename(w->partial, w->path) != 0)
-                status = fail(w, ZT_E_IO);
-        } else if (access(w->path, F_OK) == 0) {
-            struct stat a, b;
-            if (stat(w->partial, &a) == 0 && stat(w->path, &b) == 0 && a.st_ino == b.st_ino) {
-                unlink(w->partial);
-            } else {
-                errno = EEXIST;
-                status = fail(w, ZT_E_EXISTS);
-            }
-        }
-    }
-    if (status != ZT_OK) {
-        errno = w->failed_errno;
-        tell(error, status, w->partial, "the trace could not be finished; what was written so far is there");
-    }
+    const int status = zt__output_close(&w->out, error);
     free_writer(w);
     return status;
 }

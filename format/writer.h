@@ -107,6 +107,8 @@ void zt__chunk_late(zt__chunk *chunk, uint64_t number, const zt_call *leave);
 bool zt__chunk_pack(zt__chunk *chunk, zt__bytes *out);
 /* ApiTable for the functions of the chunk that were not described before. @return false if there is nothing new. */
 bool zt__chunk_describe(zt__chunk *chunk, zt__bytes *out);
+/* All that were described, once more without parameters and types: a table that is damaged must not take the calls with it. */
+bool zt__chunk_describe_again(zt__chunk *chunk, zt__bytes *out);
 bool zt__pack(const Zetrace__Packet *packet, zt__bytes *out);
 
 #endif

@@ -569,3 +569,35 @@ bool zt__chunk_describe(zt__chunk *c, zt__bytes *out)
     zetrace__packet__free_unpacked(packet, NULL);
     return ok;
 }
+
+bool zt__chunk_describe_again(zt__chunk *c, zt__bytes *out)
+{
+    Zetrace__Packet packet;
+    Zetrace__ApiTable table;
+    bool ok = false;
+    zetrace__packet__init(&packet);
+    zetrace__api_table__init(&table);
+    packet.kind_case = ZETRACE__PACKET__KIND_API;
+    packet.api = &table;
+    table.api_version = zt_api_version;
+    Zetrace__ApiTable__Function *const functions = calloc(c->n_functions + 1, sizeof(*functions));
+    table.functions = calloc(c->n_functions + 1, sizeof(*table.functions));
+    for (size_t i = 0; functions != NULL && table.functions != NULL && i < c->n_functions; i++) {
+        const zt__function_columns *const f = &c->functions[i];
+        if (!f->described)
+            continue;
+        Zetrace__ApiTable__Function *const m = &functions[table.n_functions];
+        zetrace__api_table__function__init(m);
+        m->id = f->id;
+        m->name = (char *)(uintptr_t)f->func->name;
+        m->returns = (char *)(uintptr_t)zt_types[f->func->return_type].name;
+        m->words = f->func->n_words;
+        m->ns = f->func->ns;
+        table.functions[table.n_functions++] = m;
+    }
+    if (table.n_functions > 0)
+        ok = zt__pack(&packet, out);
+    free(functions);
+    free(table.functions);
+    return ok;
+}

@@ -22,6 +22,9 @@
     X(export) \
     X(import) \
     X(trim) \
+    X(verify) \
+    X(repair) \
+    X(repack) \
     X(doctor) \
     X(help)
 #define ZT_DECLARE(name) extern const zt_command zt_command_##name;

@@ -267,6 +267,11 @@ class Look(harness.Case):
                 data[16] = 9  # container major version
                 with open("newer", "wb") as f:
                     f.write(data)
+                r = zetrace(command, "newer")  # what can be made out is read
+                self.assertEqual(r.returncode, 0, r.stderr)
+                self.assertRegex(r.stderr, "format 9.*newer zetrace")
+                with open("newer", "wb") as f:
+                    f.write(data[:40] + b"what a later version puts there")
                 self.assertSentence(zetrace(command, "newer"), 3, "format 9", "newer zetrace")
 
     def test_replay_that_lacks_something(self):
