@@ -31,7 +31,7 @@ static void call(maker *m, const char *name, const uint64_t *words, bool late, c
         zt_walk_call(&walk);
         m->n[phase] = (uint32_t)(at - m->pieces[phase]);
     }
-    zt_call c = {.number = ++m->number, .func = func, .thread = 1, .returned = !late, .enter_ns = m->number * 100, .leave_ns = m->number * 100 + 50,
+    zt_call c = {.number = ++m->number, .func = func, .thread = 1, .returned = !late, .enter_ns = m->number * 100, .leave_ns = late ? 0 : m->number * 100 + 50,
                  .words = words, .in = m->pieces[ZT_ENTER], .n_in = m->n[ZT_ENTER], .out = m->pieces[ZT_LEAVE],
                  .n_out = late ? 0 : m->n[ZT_LEAVE], .contents = content, .n_contents = content != NULL};
     zt_writer_call(m->writer, &c);
@@ -39,6 +39,7 @@ static void call(maker *m, const char *name, const uint64_t *words, bool late, c
         return;
     zt_writer_flush(m->writer);
     c.returned = 1;
+    c.leave_ns = c.enter_ns + 150;
     c.n_out = m->n[ZT_LEAVE];
     zt_writer_leave(m->writer, c.number, &c);
 }
