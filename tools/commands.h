@@ -45,6 +45,8 @@ int zt_open_calls(const zt_parser *parser, zt_trace **trace);
 int zt_check_output(const zt_command *command, const char *in, const char *out, bool overwrite);
 /* Once at the end: says on stderr what of the trace could not be read. */
 void zt_tell_health(const zt_trace *trace, const char *path);
+/* Whether it was cut from a recording that failed, and the calls that failed are not in it: then its end says nothing of what is. */
+bool zt_failures_left_out(const zt_trace *trace);
 /* The doubt that calls which are not there leave in what is concluded from the rest. */
 void zt_tell_dropped(const zt_trace *trace, const char *path);
 /*
@@ -55,5 +57,7 @@ char *zt_with_backtrace(zt_trace *trace, const zt_call *call, const char *line, 
 int zt_draw_dot(FILE *out, zt_trace *trace, const char *path);
 /* `text` as a JSON string with its quotes. */
 void zt_json_string(FILE *out, const char *text);
+/* `text` as one word of a shell's command line, quoted if need be. */
+void zt_shell_word(FILE *out, const char *text);
 
 #endif

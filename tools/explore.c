@@ -41,7 +41,7 @@ typedef struct work {
     zo_isolate_options o;
     zo_answer answer; /* of the last order */
     char cannot[512], why_taken[128];
-    bool bad;
+    bool bad, cut; /* cut: from a bad one, without the calls that failed */
     zt_progress progress;
     uint64_t done;
 } work;
@@ -80,7 +80,8 @@ static void print_answer(const work *w, const zo_explored *e, bool count, bool j
         return;
     }
     if (!count && e->orders > 0)
-        printf("The recording is taken for a %s one: %s.\n", w->bad ? "bad" : "good", w->why_taken);
+        printf("The recording is taken for a %s one: %s.\n", w->bad ? "bad" : "good",
+               w->cut ? "it was cut from a bad one without the calls that failed" : w->why_taken);
     for (size_t i = 0; i < e->n_blamed; i++) {
         printf("fails when ");
         print_point(w->graph, e->blamed[i].early);
@@ -143,6 +144,9 @@ static int run(int argc, char **argv)
     } else {
         zt_tell_health(trace, path);
         w.ending = zt_trace_ending(trace);
+        w.cut = w.o.recording == ZO_REC_AUTO && zt_failures_left_out(trace);
+        if (w.cut)
+            w.o.recording = ZO_REC_GOOD;
         const zo_explore_options o = {.run = count ? NULL : try_order, .ctx = &w, .budget = budget};
         zt_progress_start(&w.progress, "orders", 0);
         status = zo_explore(w.graph, &o, &explored);

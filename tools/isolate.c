@@ -146,18 +146,44 @@ int isolate_open(zt_trace *trace, zo_graph **graph, zr_plan **plan, zt_error *er
     return status;
 }
 
+/* A failure that is not among the calls says nothing of their order. @return whether that decides what the recording is taken for. */
+static bool cut_from_a_failure(isolate *r, const zt_trace *trace)
+{
+    if (r->options.recording != ZO_REC_AUTO || !zt_failures_left_out(trace))
+        return false;
+    r->options.recording = ZO_REC_GOOD;
+    return true;
+}
+
+static void doubt_good(const isolate *r, zt_trace *trace)
+{
+    const zt_call *call;
+    zt_trace_seek(trace, 1);
+    while (zt_trace_next(trace, &call) == ZT_OK)
+        if (call->returned && strcmp(zt_types[call->func->return_type].name, "ze_result_t") == 0 && zt_is_fault(call->result)) {
+            zt_complain("%s: #%llu %s gave %s, but it is taken for a good recording, as told: what does not fail so counts as failing", r->path,
+                        (unsigned long long)call->number, call->func->name, zt_result_name(call->result));
+            return;
+        }
+}
+
 static int search(isolate *r, zt_trace *trace, zo_graph *graph, zr_plan *plan)
 {
     zo_answer answer = {.verdict = ZO_V_NONE_FOUND, .seed = r->options.seed, .why_taken = "it has no calls", .driver = "no driver"};
+    if (r->options.recording == ZO_REC_GOOD && r->options.judge == NULL)
+        doubt_good(r, trace);
+    const bool cut = cut_from_a_failure(r, trace);
     const int status = zt_trace_health(trace)->calls > 0 ? zo_isolate(graph, plan, zt_trace_ending(trace), &r->options, &answer) : ZT_OK;
     if (isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
     if (status != ZT_OK) {
-        zt_complain("%s: %s", r->path, answer.text);
+        zt_complain("%s: %s", r->path, r->cannot[0] ? r->cannot : answer.text[0] ? answer.text : "not enough memory");
         return ZT_EXIT_CANNOT;
     }
+    if (cut)
+        snprintf(answer.why_taken, sizeof(answer.why_taken), "it was cut from a bad one without the calls that failed");
     if (!r->quiet)
-        isolate_print(trace, &answer, r->json);
+        isolate_print(trace, r->path, &answer, r->json);
     const bool found = answer.verdict == ZO_V_ORDER || answer.verdict == ZO_V_HOST_ORDER;
     if (found && r->small != NULL) {
         fflush(stdout);
@@ -196,6 +222,12 @@ static int run(int argc, char **argv)
         zt_trace_close(trace);
         return status;
     }
+    if ((status = isolate_fail_if_fits(&r, trace)) != ZT_EXIT_OK) {
+        isolate_fail_if_free(&r);
+        zt_trace_close(trace);
+        return status;
+    }
+    zt_trace_seek(trace, 1);
     zo_graph *graph = NULL;
     zr_plan *plan = NULL;
     zt_error error;
@@ -210,6 +242,8 @@ static int run(int argc, char **argv)
     } else {
         zt_tell_health(trace, r.path);
         zt_tell_dropped(trace, r.path);
+        if (r.trial != NULL)
+            cut_from_a_failure(&r, trace);
         status = r.trial != NULL ? isolate_trial(&r, graph, plan, zt_trace_ending(trace)) : search(&r, trace, graph, plan);
     }
     isolate_fail_if_free(&r);

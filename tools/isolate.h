@@ -15,13 +15,17 @@ typedef struct isolate {
     const char *fail_if, *small, *trial; /* arguments of --fail-if, -o and --trial; NULL */
     char *watch_function;                /* of --fail-if; freed by isolate_fail_if_free */
     bool json, quiet, force;
+    bool launched;    /* --launcher gave a report before */
+    char cannot[512]; /* why the condition or the launcher gave no answer, "" */
 } isolate;
 
 /* isolate_report.c */
-void isolate_print(zt_trace *trace, const zo_answer *answer, bool json);
+void isolate_print(zt_trace *trace, const char *path, const zo_answer *answer, bool json);
 
 /* isolate_fail_if.c: @return NULL, or what is wrong with the argument */
 const char *isolate_fail_if(isolate *run, const char *argument);
+/* Whether the trace has what the condition names; complains. Moves the position of the trace. @return an exit status */
+int isolate_fail_if_fits(const isolate *run, zt_trace *trace);
 void isolate_fail_if_free(isolate *run);
 
 /* isolate_launch.c: trials through --launcher, and what such a process does. */

@@ -3,6 +3,7 @@
  * Trials on another machine: the line goes into a file, LAUNCHER zetrace isolate --trial=FILE TRACE replays it there and leaves its
  * report beside it. Both ends are the same build, and see the same files.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,23 +46,6 @@ static bool read_all(int fd, void *data, size_t size)
     return true;
 }
 
-static char *quoted(const char *text)
-{
-    char *all = NULL;
-    size_t size = 0;
-    FILE *const out = open_memstream(&all, &size);
-    if (out == NULL)
-        return NULL;
-    fputc('\'', out);
-    for (; *text; text++)
-        if (*text == '\'')
-            fputs("'\\''", out);
-        else
-            fputc(*text, out);
-    fputc('\'', out);
-    return fclose(out) == 0 ? all : NULL;
-}
-
 /* LAUNCHER zetrace isolate --trial=FILE and isolate's own arguments. */
 static char *command_of(const isolate *run, const char *file)
 {
@@ -72,21 +56,47 @@ static char *command_of(const isolate *run, const char *file)
     if (out == NULL)
         return NULL;
     self[n] = '\0';
-    char *const program = quoted(self), *const argument = quoted(file);
-    bool ok = program != NULL && argument != NULL;
-    fprintf(out, "%s %s isolate --trial=%s", run->launcher, program ? program : "", argument ? argument : "");
-    for (int i = 1; ok && i < run->argc; i++) {
-        char *const one = quoted(run->argv[i]);
-        ok = one != NULL;
-        fprintf(out, " %s", one ? one : "");
-        free(one);
+    fprintf(out, "%s ", run->launcher);
+    zt_shell_word(out, self);
+    fputs(" isolate --trial=", out);
+    zt_shell_word(out, file);
+    for (int i = 1; i < run->argc; i++) {
+        fputc(' ', out);
+        zt_shell_word(out, run->argv[i]);
     }
-    free(program);
-    free(argument);
-    if (fclose(out) == 0 && ok)
+    if (fclose(out) == 0)
         return all;
     free(all);
     return NULL;
+}
+
+/* @return the launcher's exit status; -1: it could not even be run. */
+static int launch(const isolate *run, const char *file)
+{
+    char *const command = command_of(run, file);
+    fflush(NULL);
+    const int status = command != NULL ? system(command) : -1;
+    free(command);
+    return status == -1 ? -1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static bool read_report(const char *path, zr_report *report)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const bool ok = fd >= 0 && read_all(fd, report, sizeof(*report));
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* In the report, for trials side by side are in processes of their own. One that never worked is not tried again. */
+static bool no_report(isolate *run, zr_report *report)
+{
+    *report = (zr_report){.verdict = ZR_CANNOT};
+    snprintf(report->message, sizeof(report->message), "%s", run->cannot);
+    if (run->launched)
+        run->cannot[0] = '\0';
+    return true;
 }
 
 bool isolate_launch(void *ctx, const uint32_t *line, size_t n, zr_report *report)
@@ -94,28 +104,25 @@ bool isolate_launch(void *ctx, const uint32_t *line, size_t n, zr_report *report
     isolate *const run = ctx;
     const trial_header head = {MAGIC, sizeof(*report), n};
     char file[4200], out[4210];
-    bool ok = false;
     snprintf(file, sizeof(file), "%.4000s.trial.XXXXXX", run->path);
-    const int fd = mkstemp(file);
-    if (fd < 0)
-        return false;
-    snprintf(out, sizeof(out), "%s.out", file);
-    ok = write_all(fd, &head, sizeof(head)) && write_all(fd, line, n * sizeof(*line));
-    ok = close(fd) == 0 && ok;
-    char *const command = ok ? command_of(run, file) : NULL;
-    fflush(NULL);
-    if (command != NULL && system(command) != -1) {
-        const int result = open(out, O_RDONLY | O_CLOEXEC);
-        ok = result >= 0 && read_all(result, report, sizeof(*report));
-        if (result >= 0)
-            close(result);
-    } else {
-        ok = false;
+    const int fd = run->cannot[0] == '\0' ? mkstemp(file) : -1;
+    if (fd < 0) {
+        if (run->cannot[0] == '\0')
+            snprintf(run->cannot, sizeof(run->cannot), "no file for --launcher can be made beside it: %s", strerror(errno));
+        return no_report(run, report);
     }
-    free(command);
+    snprintf(out, sizeof(out), "%s.out", file);
+    bool ok = write_all(fd, &head, sizeof(head)) && write_all(fd, line, n * sizeof(*line));
+    ok = close(fd) == 0 && ok;
+    const int status = ok ? launch(run, file) : -1;
+    ok = status != -1 && read_report(out, report);
     unlink(file);
     unlink(out);
-    return ok;
+    run->launched |= ok;
+    if (!ok)
+        snprintf(run->cannot, sizeof(run->cannot), "--launcher='%.300s' gave no report, but status %d; it has to run the command that stands behind it",
+                 run->launcher, status);
+    return ok || no_report(run, report);
 }
 
 int isolate_trial(isolate *run, zo_graph *graph, zr_plan *plan, const zt_ending *ending)

@@ -11,6 +11,7 @@
 typedef struct calls {
     zt_call_line lines[2 * ZO_PAIRS_MAX];
     size_t n;
+    const char *path; /* of the trace */
 } calls;
 
 static void name_point(const zo_point *p, char *out, size_t size)
@@ -62,8 +63,11 @@ static void print_pair(const calls *c, const zo_pair *p)
     printf("  the other     %s first: passes %u of %u\n", late, p->passes[0], p->passes[1]);
     print_shows(p);
     printf("  repair        %s; verified %u of %u\n", p->repair, p->verified[0], p->verified[1]);
-    if (p->inject[0] != 0)
-        printf("  try it        zetrace replay --inject='%s'\n", p->inject);
+    if (p->inject[0] != 0) {
+        printf("  try it        zetrace replay --inject='%s' ", p->inject);
+        zt_shell_word(stdout, c->path);
+        putchar('\n');
+    }
 }
 
 static void print_host_order(const calls *c, const zo_answer *a)
@@ -184,9 +188,9 @@ static void print_json(const calls *c, const zo_answer *a)
     printf("]}\n");
 }
 
-void isolate_print(zt_trace *trace, const zo_answer *a, bool json)
+void isolate_print(zt_trace *trace, const char *path, const zo_answer *a, bool json)
 {
-    calls c = {.n = 0};
+    calls c = {.path = path};
     c.lines[c.n++].call = a->early.call;
     c.lines[c.n++].call = a->late.call;
     for (unsigned i = 0; i < a->n_more; i++) {

@@ -82,12 +82,37 @@ void zt_tell_health(const zt_trace *trace, const char *path)
         zt_complain("%s: the recording was not finished; what there is was read", path);
 }
 
+bool zt_failures_left_out(const zt_trace *trace)
+{
+    const zt_session *const s = zt_trace_session(trace);
+    for (uint32_t i = 0; i < s->n_settings; i++)
+        if (strcmp(s->settings[i].name, "left-out") == 0 && strcmp(s->settings[i].value, "failures") == 0)
+            return true;
+    return false;
+}
+
 void zt_tell_dropped(const zt_trace *trace, const char *path)
 {
     const zt_ending *const ending = zt_trace_ending(trace);
     const uint64_t dropped = ending ? ending->dropped : 0;
     if (dropped > 0)
         zt_complain("%s: %llu calls were dropped while it was recorded; what is said stands on the others", path, (unsigned long long)dropped);
+}
+
+void zt_shell_word(FILE *out, const char *text)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:=@_";
+    if (*text != '\0' && text[strspn(text, plain)] == '\0') {
+        fputs(text, out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *text; text++)
+        if (*text == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*text, out);
+    fputc('\'', out);
 }
 
 void zt_json_string(FILE *out, const char *text)

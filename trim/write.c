@@ -270,6 +270,30 @@ static bool has_ending(const zt_ending *e)
     return e->complete || e->exited || e->signalled || e->calls > 0;
 }
 
+/* A failure that is left out: how the program ended says nothing of the calls that are kept, and readers have to know it. */
+static bool leaves_out_failures(const zm_needs *n, const zm_keep *keep)
+{
+    bool failed = false;
+    for (size_t i = 0; i < n->calls.n; i++) {
+        if ((n->calls.at[i].flags & ZM_C_FAULT) && zm_in(keep, (uint32_t)i))
+            return false;
+        failed |= (n->calls.at[i].flags & ZM_C_FAULT) != 0;
+    }
+    return failed;
+}
+
+/* @return the pairs of `session` with one more; NULL if it needs none, or memory is out. */
+static zt_pair *with_left_out(const zm_needs *n, const zm_keep *keep, zt_session *session)
+{
+    zt_pair *const pairs = leaves_out_failures(n, keep) ? malloc((session->n_settings + 1) * sizeof(*pairs)) : NULL;
+    if (pairs == NULL)
+        return NULL;
+    for (uint32_t i = 0; i < session->n_settings; i++)
+        pairs[i] = session->settings[i];
+    pairs[session->n_settings++] = (zt_pair){(char *)(uintptr_t)"left-out", (char *)(uintptr_t)"failures"};
+    return session->settings = pairs;
+}
+
 int zm_trim(const zm_keep *keep, const char *path, const zm_trim_options *options, zt_error *error)
 {
     const zm_needs *const needs = keep->needs;
@@ -284,6 +308,7 @@ int zm_trim(const zm_keep *keep, const char *path, const zm_trim_options *option
         session.uuid[0] ^= 1; /* at least another one than the parent's */
     int status = ZT_E_MEMORY;
     error->text[0] = 0;
+    zt_pair *const settings = with_left_out(needs, keep, &session);
     if (w != NULL) {
         *w = (writing){.n = needs, .keep = keep, .in = trace, .unfounded = zm_unfounded(needs, keep), .ending = *ending};
         w->ending.calls = w->ending.never_returned = w->ending.threads = w->ending.added_ns = 0;
@@ -313,5 +338,6 @@ int zm_trim(const zm_keep *keep, const char *path, const zm_trim_options *option
         free(w->frames);
     }
     free(w);
+    free(settings);
     return status;
 }

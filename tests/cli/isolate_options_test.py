@@ -56,14 +56,20 @@ class Options(harness.Case):
         fails = "grep -q '\"same\":false' \"$ZETRACE_REPORT\" && exit 1; exit 0"
         self.assertEqual(self.isolate("--fail-if=exit:" + fails)["verdict"], "order")
         self.isolate("--fail-if=exit:true", status=0)
-        r = zetrace("isolate", "--fail-if=exit:exit 125", "t.zetrace")
-        self.assertEqual(r.returncode, 125, r.stdout + r.stderr)
+        self.assertSentence(zetrace("isolate", "--fail-if=exit:exit 125", "t.zetrace"), 125, "t.zetrace: ", "--fail-if", "125", "can't tell")
 
     def test_bad_conditions(self):
         self.evict()
         for condition in ("", "result:", "result:zeInit", "result:=X", "exit:", "else"):
             r = zetrace("isolate", f"--fail-if={condition}", "t.zetrace")
             self.assertSentence(r, 2, "--fail-if", "wants")
+        for result in ("ZE_RESULT_ERROR_UNKOWN", "FOO", "*_UNKOWN", "0"):
+            self.assertSentence(zetrace("isolate", f"--fail-if=result:zeMemFree={result}", "t.zetrace"), 2, "wants a result that there is", result)
+        for function in ("zeFoo", "zeImageCreate", "ZEMEMFREE"):
+            r = zetrace("isolate", f"--fail-if=result:{function}=ZE_RESULT_ERROR_UNKNOWN", "t.zetrace")
+            self.assertSentence(r, 2, function, "t.zetrace has no call of such a function")
+        for condition in ("zeMem*=*_UNKNOWN", "zeMemFree=0x7ff*"):
+            self.isolate("--fail-if=result:" + condition, status=0)
 
     def test_tolerance(self):
         self.record(app("s9_no_events_between_lists"), options=["--schedule=eager"])
@@ -85,11 +91,41 @@ class Options(harness.Case):
         with open("launched") as f:
             self.assertGreater(len(f.readlines()), 8)
         self.assertEqual([n for n in os.listdir(".") if ".trial." in n], [])
-        r = zetrace("isolate", "--launcher=false", "t.zetrace")
-        self.assertEqual(r.returncode, 125, r.stdout + r.stderr)
+        for jobs in ("--jobs=1", "--jobs=2"):
+            self.assertSentence(zetrace("isolate", jobs, "--launcher=false", "t.zetrace"), 125, "--launcher='false' gave no report", "status 1")
+        r = zetrace("isolate", "--launcher=/nope/run", "t.zetrace")
+        self.assertEqual((r.returncode, r.stderr.count("not found")), (125, 1), r.stderr)
+        self.assertIn("zetrace: t.zetrace: --launcher='/nope/run' gave no report, but status 127", r.stderr)
         with open("junk", "w") as f:
             f.write("no line")
         self.assertSentence(zetrace("isolate", "--trial=junk", "t.zetrace"), 2, "junk", "--launcher")
+
+    def test_a_good_recording_that_failed(self):
+        self.evict()
+        r = zetrace("isolate", "--recording=good", "t.zetrace")
+        self.assertRegex(r.stderr, r"^zetrace: t.zetrace: #\d+ zeCommandQueueExecuteCommandLists gave ZE_RESULT_ERROR_UNKNOWN, but it is taken for a good")
+        self.assertEqual(zetrace("isolate", "t.zetrace").stderr, "")
+
+    def test_cut_without_what_failed(self):
+        """How the program ended says nothing of the calls that are left."""
+        self.evict()
+        calls = {c["function"]: c["call"] for c in reversed(self.dump())}
+        for function, verdict in (("zeCommandListAppendMemoryCopy", "none-found"), ("zeContextEvictMemory", "order")):
+            r = zetrace("trim", "-f", "-q", "-o", "cut.zetrace", f"--needs=#{calls['zeCommandListAppendMemoryCopy']},#{calls[function]}", "t.zetrace")
+            self.assertEqual(r.returncode, 0, r.stderr)
+            status = 1 if verdict == "order" else 0
+            answer = self.isolate(trace="cut.zetrace", status=status)
+            self.assertEqual((answer["verdict"], answer["recording"]), (verdict, "good"))
+            said = zetrace("isolate", "cut.zetrace")
+            self.assertIn("taken for a good one: it was cut from a bad one without the calls that failed.", said.stdout)
+            self.assertEqual(said.stderr, "")
+            r = zetrace("explore", "cut.zetrace")
+            self.assertEqual(r.returncode, status, r.stdout)
+            self.assertIn("it was cut from a bad one", r.stdout)
+        zetrace("trim", "-f", "-q", "-o", "again.zetrace", "--calls=1..", "cut.zetrace")
+        self.assertEqual(self.isolate(trace="again.zetrace")["recording"], "good")
+        zetrace("trim", "-f", "-q", "-o", "cut.zetrace", "--calls=1..", "t.zetrace")
+        self.assertEqual(self.isolate(trace="cut.zetrace")["recording"], "bad")
 
     def test_small_trace_still_shows_it(self):
         self.evict()

@@ -289,10 +289,11 @@ class Repairs(Isolate):
 
     def test_is_printed(self):
         """The line 'try it' is one that the shell takes."""
-        self.record(app("evict"), options=["--schedule=lazy"], status=1)
-        r = zetrace("isolate", "t.zetrace")
+        name = "it's a $(trace).zetrace"
+        self.record(app("evict"), options=["--schedule=lazy"], status=1, out=name)
+        r = zetrace("isolate", name)
         command, = re.findall(r"^  try it +zetrace (replay .*)$", r.stdout, re.MULTILINE)
-        tried = run("/bin/sh", "-c", f"'{harness.ZETRACE}' {command} t.zetrace")
+        tried = run("/bin/sh", "-c", f"'{harness.ZETRACE}' {command}")
         self.assertEqual(tried.returncode, 1, tried.stderr)
         self.assertIn("recorded ZE_RESULT_ERROR_UNKNOWN, replayed ZE_RESULT_SUCCESS", tried.stdout)
 
