@@ -22,6 +22,7 @@
     X(export) \
     X(import) \
     X(trim) \
+    X(leaks) \
     X(verify) \
     X(repair) \
     X(repack) \
