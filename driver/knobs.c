@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "soft.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +27,18 @@ static const struct choice {
 };
 static const char *const schedules[] = {"async", "eager", "lazy", "seed:", "script:", "null"};
 
+/* A replay takes values from a trace, which a stranger may have made. */
+static void put(const char *value)
+{
+    for (const char *c = value; *c != '\0'; c++)
+        fputc((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f ? '?' : *c, stderr);
+}
+
 static bool refuse(const char *variable, const char *found, const char *wanted)
 {
-    fprintf(stderr, "libze_soft: %s is '%s', but must be one of: %s\n", variable, found, wanted);
+    fprintf(stderr, "libze_soft: %s is '", variable);
+    put(found);
+    fprintf(stderr, "', but must be one of: %s\n", wanted);
     return false;
 }
 
@@ -78,7 +88,10 @@ static bool read_schedule(void)
         strcpy(soft.script, text + length);
         FILE *const file = fopen(soft.script, "r");
         if (file == NULL) {
-            fprintf(stderr, "libze_soft: ZE_SOFT_SCHEDULE names the script '%s', which cannot be read: %m\n", soft.script);
+            const int error = errno;
+            fputs("libze_soft: ZE_SOFT_SCHEDULE names the script '", stderr);
+            put(soft.script);
+            fprintf(stderr, "', which cannot be read: %s\n", strerror(error));
             return false;
         }
         fclose(file);

@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -180,6 +181,19 @@ static void print_json(const zt_trace *trace, const totals *t)
            h->damaged_chunks);
 }
 
+/* Texts of the trace, and our own between them; NULL at the end. A line ends where "\n" stands alone. */
+static void put(const char *text, ...)
+{
+    va_list more;
+    va_start(more, text);
+    for (; text != NULL; text = va_arg(more, const char *))
+        if (strcmp(text, "\n") == 0)
+            putchar('\n');
+        else
+            zt_put_text(stdout, text);
+    va_end(more);
+}
+
 static void print_text(const zt_trace *trace, const totals *t)
 {
     const zt_session *const s = zt_trace_session(trace);
@@ -192,25 +206,31 @@ static void print_text(const zt_trace *trace, const totals *t)
         strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S %z", &tm);
     printf("program      ");
     for (uint32_t i = 0; i < s->argc; i++)
-        printf("%s%s", i ? " " : "", s->argv[i]);
-    printf("\n             %s, process %" PRId64 " (parent %" PRId64 ") on %s%s%s\n", s->program, s->pid, s->parent_pid, s->hostname,
-           strcmp(s->rank, "0") ? ", rank " : "", strcmp(s->rank, "0") ? s->rank : "");
+        put(i ? " " : "", s->argv[i], NULL);
+    put("\n", "             ", s->program, NULL);
+    printf(", process %" PRId64 " (parent %" PRId64 ") on ", s->pid, s->parent_pid);
+    put(s->hostname, strcmp(s->rank, "0") ? ", rank " : "", strcmp(s->rank, "0") ? s->rank : "", "\n", NULL);
     if (e->exited)
         printf("ended        with status %d\n", e->status);
     else if (e->signalled)
         printf("ended        by signal %d (%s)\n", e->status, strsignal(e->status));
     else
         printf("ended        not known how\n");
-    printf("recorded     %s, by zetrace %s, attach=%s memory=%s order=%s\n", when, s->version, s->attach, s->memory, s->order);
-    for (uint32_t i = 0; i < s->n_settings; i++)
-        if (s->settings[i].value[0])
-            printf("%s%s=%s%s", i ? " " : "settings     ", s->settings[i].name, s->settings[i].value,
-                   i + 1 == s->n_settings ? "\n" : "");
+    put("recorded     ", when, ", by zetrace ", s->version, ", attach=", s->attach, " memory=", s->memory, " order=", s->order, "\n", NULL);
+    bool any = false;
+    for (uint32_t i = 0; i < s->n_settings; i++) {
+        if (s->settings[i].value[0] == '\0')
+            continue;
+        put(any ? " " : "settings     ", s->settings[i].name, "=", s->settings[i].value, NULL);
+        any = true;
+    }
+    if (any)
+        put("\n", NULL);
     for (uint32_t i = 0; i < s->n_libraries; i++)
-        printf("%s%s%s%s\n", i ? "             " : "libraries    ", s->libraries[i].path, s->libraries[i].build_id[0] ? "  " : "",
-               s->libraries[i].build_id);
+        put(i ? "             " : "libraries    ", s->libraries[i].path, s->libraries[i].build_id[0] ? "  " : "", s->libraries[i].build_id,
+            "\n", NULL);
     for (uint32_t i = 0; i < s->n_environment; i++)
-        printf("%s%s=%s\n", i ? "             " : "environment  ", s->environment[i].name, s->environment[i].value);
+        put(i ? "             " : "environment  ", s->environment[i].name, "=", s->environment[i].value, "\n", NULL);
     printf("calls        %" PRIu64 " by %u threads, from %.6f s to %.6f s", t->calls, t->threads, (double)t->first_ns / 1e9,
            (double)t->last_ns / 1e9);
     if (t->internal)

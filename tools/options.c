@@ -11,11 +11,34 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Of 8-bit terminals, and of UTF-8 ones behind 0xc2. */
+static bool is_upper_control(const unsigned char *p, unsigned char before)
+{
+    return *p == 0xc2 ? p[1] >= 0x80 && p[1] < 0xa0 : *p >= 0x80 && *p < 0xa0 && (before < 0x80 || before == 0xc2);
+}
+
+void zt_put_text(FILE *out, const char *text)
+{
+    unsigned char before = 0;
+    for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; before = *p++) {
+        if (*p == '\n')
+            fputs("\\n", out);
+        else if (*p < 0x20 || *p == 0x7f || is_upper_control(p, before))
+            fprintf(out, "\\x%02x", *p);
+        else
+            fputc(*p, out);
+    }
+}
+
 static void complain(const char *format, va_list args)
 {
+    char *text = NULL;
+    if (vasprintf(&text, format, args) < 0)
+        text = NULL;
     fputs("zetrace: ", stderr);
-    vfprintf(stderr, format, args);
+    zt_put_text(stderr, text ? text : format);
     fputc('\n', stderr);
+    free(text);
 }
 
 void zt_complain(const char *format, ...)

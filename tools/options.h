@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum zt_exit { ZT_EXIT_OK = 0, ZT_EXIT_DIFFERS = 1, ZT_EXIT_USAGE = 2, ZT_EXIT_DAMAGED = 3, ZT_EXIT_CANNOT = 125 };
 
@@ -49,7 +50,9 @@ enum { ZT_OPTION_ERROR = -1, ZT_OPTION_HELP = -2 }; /* already told; exit with u
 void zt_parser_init(zt_parser *parser, const zt_command *command, int argc, char **argv);
 int zt_option_next(zt_parser *parser);
 
-/* "zetrace: SENTENCE" on stderr. */
+/* A name that a stranger has chosen, as of a trace or a file: control characters are written out, for they would steer a terminal. */
+void zt_put_text(FILE *out, const char *text);
+/* "zetrace: SENTENCE" on stderr, by zt_put_text. */
 void zt_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Complains and gives the command's usage status. */
 int zt_usage_error(const zt_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -237,8 +237,7 @@ static int run(int argc, char **argv)
         if (status == ZR_SAME && report.late > 0) /* nothing differs only because what came behind did not wait */
             report.verdict = status = ZR_DIFFERS;
         if (!quiet && report.driver[0] != 0 && !json)
-            fprintf(stderr, "zetrace: replay on %s, %s%s%s\n", report.driver, report.driver_why,
-                    o.schedule ? ", schedule " : "", o.schedule ? o.schedule : "");
+            zt_complain("replay on %s, %s%s%s", report.driver, report.driver_why, o.schedule ? ", schedule " : "", o.schedule ? o.schedule : "");
         if (report.message[0] != 0)
             zt_complain("%s: %s", path, report.message);
         if (json)

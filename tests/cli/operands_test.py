@@ -2,11 +2,15 @@
 """What every command makes of a trace without calls, of one that is not there, and of an output that is its input."""
 import json
 import os
+import sys
 import unittest
 
 import chunks
 import harness
 from harness import BUILD, app, run, zetrace
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import format_reader  # noqa: E402
 
 READERS = {"check": [], "explore": [], "isolate": [], "graph": [], "export": [], "replay": [], "dump": [], "trim": ["-o", "s.zetrace", "--needs=#1"],
            "whois": ["0x1000"]}
@@ -121,6 +125,67 @@ class Output(harness.Case):
         r = zetrace("record", "-f", "-o", "evict", "--driver=soft", "--", "./evict")
         self.assertSentence(r, 125, "the program itself")
         self.assertTrue(os.path.islink("evict"))
+
+
+class Names(harness.Case):
+    """A stranger's trace has escape sequences wherever it has text: none reaches a terminal."""
+
+    EVIL = "\x1b[31m\n\x07\x9b1m"
+
+    def forge(self, change):
+        """All text that the test's trace has of the recorded program, changed."""
+        data, pb = chunks.read("t.zetrace"), format_reader.schema()
+        parts = chunks.chunks(data)
+        for c in parts:
+            packet = c.packet(pb)
+            change(packet)
+            c.put(packet.SerializeToString())
+        chunks.write("evil.zetrace", chunks.join(data[:chunks.FILE_HEADER], parts))
+
+    def silent(self, **commands):
+        for command, options in {**READERS, "info": [], "verify": [], **commands}.items():
+            for json_too in [[], ["--json"]] if command in ("info", "dump", "check", "isolate", "replay") else [[]]:
+                with self.subTest(command, json=json_too):
+                    first = options if command not in ("trim", "whois") else []
+                    r = zetrace(command, *first, *json_too, "evil.zetrace", *(options if command in ("trim", "whois") else []))
+                    self.assertGreaterEqual(r.returncode, 0)
+                    said = [c for c in r.stdout + r.stderr if c < " " and c not in "\n\t" or "\x7f" <= c < "\xa0"]
+                    self.assertEqual(said, [])
+        self.assertNotIn("\n\n", zetrace("info", "evil.zetrace").stdout)
+
+    def test_of_the_session(self):
+        def change(packet):
+            s = packet.session
+            if packet.WhichOneof("kind") != "session":
+                return
+            for name in ("version", "program", "hostname", "rank", "order", "attach", "memory"):
+                setattr(s, name, getattr(s, name) + self.EVIL)
+            s.argv.append(self.EVIL)
+            for pair in [*s.settings, *s.environment]:
+                pair.name, pair.value = pair.name + (self.EVIL if pair in s.settings else ""), pair.value + self.EVIL
+            for library in s.libraries:
+                library.path += self.EVIL
+                library.build_id += self.EVIL
+
+        for schedule in ("lazy", "seed:7"):
+            self.record(app("evict_good"), options=["--schedule=" + schedule])
+            self.forge(change)
+            self.silent()
+
+    def test_of_the_table(self):
+        def change(packet):
+            for function in packet.api.functions:
+                for parameter in function.params:
+                    parameter.name += self.EVIL
+                if function.name == "zeMemFree":
+                    function.name += self.EVIL
+            for kind in packet.api.types:
+                for value in kind.values:
+                    value.name += self.EVIL
+
+        self.record(app("evict_good"), options=["--schedule=eager"])
+        self.forge(change)
+        self.silent()
 
 
 if __name__ == "__main__":
