@@ -142,7 +142,7 @@ static bool one_round(zr_plan *plan, const zr_options *options, const zr_target 
 
 int zr_replay(zr_plan *plan, const zr_options *options, zr_report *report)
 {
-    *report = (zr_report){.callbacks = plan->callbacks};
+    *report = (zr_report){.callbacks = plan->callbacks, .replaced = plan->replaced};
     zr_target target = {0};
     if (plan->first_pending != NULL) {
         report->pending_call = plan->first_pending->number;

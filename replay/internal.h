@@ -25,6 +25,7 @@ typedef struct zr_arena {
  */
 void *zr_alloc(zr_arena *arena, size_t size);
 void zr_arena_free(zr_arena *arena);
+bool zr_arena_has(const zr_arena *arena, uint64_t address, uint64_t size);
 /* Makes room for one more element of a growing array. @return false when memory is out. */
 bool zr_grow(void **array, size_t count, size_t *room, size_t element);
 
@@ -175,6 +176,7 @@ struct zr_plan {
     uint32_t n_environment;
     uint64_t callbacks;
     uint64_t pending; /* never returned */
+    uint64_t replaced; /* modules */
     zr_call *first_pending;
     zr_call *crash; /* the last of them, if the program died of it */
 };

@@ -20,6 +20,7 @@ void *zr_alloc(zr_arena *arena, size_t size)
     struct zr_block *const block = size > (1ull << 33) ? NULL : calloc(1, 64 + size);
     if (block == NULL)
         return NULL;
+    block->size = 64 + size;
     block->next = arena->blocks;
     arena->blocks = block;
     return (uint8_t *)block + 64;
@@ -70,6 +71,14 @@ void zr_arena_free(zr_arena *arena)
     }
 }
 #endif
+
+bool zr_arena_has(const zr_arena *arena, uint64_t address, uint64_t size)
+{
+    for (const struct zr_block *b = arena->blocks; b != NULL; b = b->next)
+        if (address >= (uint64_t)(uintptr_t)b + 64 && size <= b->size && address - (uint64_t)(uintptr_t)b <= b->size - size)
+            return true;
+    return false;
+}
 
 bool zr_grow(void **array, size_t count, size_t *room, size_t element)
 {

@@ -110,6 +110,7 @@ typedef struct zr_report {
     uint64_t calls;    /* made */
     uint64_t not_made; /* never returned, nested, made by the loader, behind --to, objects that are missing */
     uint64_t mismatches, injected;
+    uint64_t replaced;  /* modules that were not those of the recording */
     uint64_t mapped;    /* values that differ because driver or device is another one */
     uint64_t callbacks; /* host callbacks replaced by one that does nothing */
     uint64_t compared;  /* bytes of memory that the host read back */
@@ -156,6 +157,19 @@ uint32_t zr_plan_threads(const zr_plan *plan);
  */
 bool zr_inject_parse(const zr_plan *plan, const char *text, zr_points *points, char *error, size_t size);
 void zr_points_free(zr_points *points);
+/*
+ * Gives the call that makes module `module` of the trace (module 0: call `call`) other bytes as its `input`-th binary, from 1. They are
+ * copied. @return false with a sentence in `error`.
+ */
+typedef struct zr_replacement {
+    uint64_t module, call;
+    unsigned input;
+    const void *bytes;
+    uint64_t size;
+    uint64_t of, recorded_size; /* out: the call, and how many bytes it had */
+} zr_replacement;
+bool zr_plan_replace(zr_plan *plan, zr_replacement *replacement, char *error, size_t size);
+
 /* "queue#1": the object that a sync is for. @return false if it is for all. */
 bool zr_point_object(const zr_plan *plan, const zr_point *point, char *name, size_t size);
 

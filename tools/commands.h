@@ -23,6 +23,7 @@
     X(import) \
     X(trim) \
     X(leaks) \
+    X(extract) \
     X(verify) \
     X(repair) \
     X(repack) \

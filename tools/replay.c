@@ -7,8 +7,9 @@
 #include "commands.h"
 #include "report.h"
 #include "replay_line.h"
+#include "replay_replace.h"
 
-enum { DRIVER = 1, DEVICE, SCHEDULE, THREADS, SERIALIZE, VERIFY, FROM, TO, LOOP, TIMEOUT, INJECT, ORDER, DRY_RUN, JSON, QUIET };
+enum { DRIVER = 1, DEVICE, SCHEDULE, THREADS, SERIALIZE, VERIFY, FROM, TO, LOOP, TIMEOUT, INJECT, ORDER, REPLACE, DRY_RUN, JSON, QUIET };
 
 #define MOST_INJECTIONS 64
 
@@ -27,6 +28,8 @@ static const zt_option options[] = {
      "random ones, or that of a file"},
     {INJECT, 0, "inject", "POINT",
      "sync@before:SEL, sync@after:SEL, sync(OBJECT)@..., gate@#A..#B, hold@#A..#B, delay@SEL:TIME, delay(device)@SEL:TIME; may be given often"},
+    {REPLACE, 0, "replace", "N:FILE",
+     "give module#N the bytes of a file; #CALL:FILE for the module of a call, #CALL.K:FILE for its K-th binary; may be given often"},
     {VERIFY, 0, "verify", "all|results|none",
      "compare results, outputs and what the host reads back; results only; nothing"},
     {FROM, 0, "from", "#A", "compare from call A on; those before it are made all the same"},
@@ -151,6 +154,8 @@ static void print_text(const zr_report *r, const zr_options *o)
         else
             printf("and was not made\n");
     }
+    if (r->replaced != 0)
+        printf("%llu module%s other than in the recording\n", (unsigned long long)r->replaced, r->replaced == 1 ? " was" : "s were");
     if (r->injected != 0)
         printf("%llu calls were injected\n", (unsigned long long)r->injected);
     if (r->late > r->stuck)
@@ -171,8 +176,8 @@ static void print_text(const zr_report *r, const zr_options *o)
 static int run(int argc, char **argv)
 {
     zt_parser parser;
-    const char *injections[MOST_INJECTIONS], *order = NULL;
-    size_t n_injections = 0;
+    const char *injections[MOST_INJECTIONS], *replacements[MOST_INJECTIONS], *order = NULL;
+    size_t n_injections = 0, n_replacements = 0;
     zr_points points = {0};
     zr_item *items = NULL;
     uint8_t *learned = NULL;
@@ -195,6 +200,10 @@ static int run(int argc, char **argv)
             return zt_usage_error(&zt_command_replay, "--inject may be given %d times", MOST_INJECTIONS);
         if (id == INJECT)
             injections[n_injections++] = parser.value;
+        if (id == REPLACE && n_replacements == MOST_INJECTIONS)
+            return zt_usage_error(&zt_command_replay, "--replace may be given %d times", MOST_INJECTIONS);
+        if (id == REPLACE)
+            replacements[n_replacements++] = parser.value;
         const int status = option_value(&parser, &o, id);
         if (status >= 0)
             return status;
@@ -217,6 +226,8 @@ static int run(int argc, char **argv)
     {
         char why[512];
         status = -1;
+        for (size_t i = 0; i < n_replacements && status < 0; i++)
+            status = zt_replay_replace(plan, replacements[i], quiet);
         for (size_t i = 0; i < n_injections && status < 0; i++)
             if (!zr_inject_parse(plan, injections[i], &points, why, sizeof(why)))
                 status = zt_usage_error(&zt_command_replay, "%s", why);

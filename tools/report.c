@@ -21,10 +21,10 @@ void zt_print_report_json(FILE *out, const zr_report *r)
     } else {
         fprintf(out, "null");
     }
-    fprintf(out, ",\"mismatches\":%llu,\"injected\":%llu,\"mapped\":%llu,\"callbacks\":%llu,\"compared_bytes\":%llu,"
+    fprintf(out, ",\"mismatches\":%llu,\"injected\":%llu,\"replaced\":%llu,\"mapped\":%llu,\"callbacks\":%llu,\"compared_bytes\":%llu,"
            "\"host_bytes\":%llu,\"rounds\":%llu,\"time_ns\":%llu,"
            "\"failure\":",
-           (unsigned long long)r->mismatches, (unsigned long long)r->injected, (unsigned long long)r->mapped,
+           (unsigned long long)r->mismatches, (unsigned long long)r->injected, (unsigned long long)r->replaced, (unsigned long long)r->mapped,
            (unsigned long long)r->callbacks, (unsigned long long)r->compared, (unsigned long long)r->taken, (unsigned long long)r->rounds,
            (unsigned long long)r->ns);
     if (r->failed_call != 0) {
