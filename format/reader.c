@@ -6,11 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
-#define BLOB_CACHE (64u << 20)
-#define BLOB_ANY (1u << 30) /* a blob of more bytes must not be as much larger than its file as a bomb is */
-#define BLOB_RATIO 64u
+#define LATE_CACHE (16u << 20)
 
 static void problem(zt_trace *t, uint64_t offset, const char *what)
 {
@@ -38,8 +35,7 @@ static void lost(zt_trace *t, const zt__place *p)
     problem(t, p->offset, text);
 }
 
-/* @return the packet of a chunk, or NULL: damaged, or memory is out. */
-static Zetrace__Packet *unpack(zt_trace *t, zt__place *p)
+Zetrace__Packet *zt__unpack(zt_trace *t, zt__place *p)
 {
     const bool known = p->fault != ZT__GOOD;
     Zetrace__Packet *const packet = zt__packet(&t->file, p, t->zstd);
@@ -171,7 +167,7 @@ static const zt_func *func_of(void *ctx, uint32_t id)
 zt__calls *zt__load_calls(zt_trace *t, size_t place)
 {
     zt__place *const p = &t->file.places[place];
-    Zetrace__Packet *const packet = unpack(t, p);
+    Zetrace__Packet *const packet = zt__unpack(t, p);
     if (packet == NULL)
         return NULL;
     bool known = true;
@@ -197,8 +193,16 @@ static int by_number(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
+static void fill_late_budget(zt_trace *t)
+{
+    t->late_left = 256u << 20;
+    for (size_t i = 0; i < t->file.n_places; i++)
+        t->late_left += t->file.places[i].late ? 16ull * t->file.places[i].raw_size : 0;
+}
+
 static int find_lates(zt_trace *t)
 {
+    fill_late_budget(t);
     for (size_t i = 0; i < t->file.n_places; i++) {
         if (t->file.places[i].kind != ZT_CHUNK_CALLS || t->file.places[i].late == 0)
             continue;
@@ -249,7 +253,7 @@ static int read_frame(zt_trace *t)
         }
         if (p->kind != ZT_CHUNK_SESSION && p->kind != ZT_CHUNK_API && p->kind != ZT_CHUNK_ENDING && p->kind != ZT_CHUNK_FRAMES)
             continue;
-        Zetrace__Packet *const packet = unpack(t, p);
+        Zetrace__Packet *const packet = zt__unpack(t, p);
         if (packet == NULL)
             continue;
         if (packet->kind_case == ZETRACE__PACKET__KIND_SESSION && !session) {
@@ -336,12 +340,20 @@ int zt_trace_open(zt_trace **out, const char *path, zt_error *error)
     return ZT_OK;
 }
 
+static void drop_late(zt_trace *t, size_t from)
+{
+    for (size_t i = from; i < ZT_LATE_CHUNKS; i++) {
+        zt__calls_unref(t->late_chunks[i]);
+        t->late_chunks[i] = NULL;
+    }
+}
+
 void zt_trace_close(zt_trace *t)
 {
     if (t == NULL)
         return;
     zt__calls_unref(t->current);
-    zt__calls_unref(t->late_chunk);
+    drop_late(t, 0);
     zt__slot_free(&t->slot);
     for (zt__cached_blob *b = t->blobs, *next; b != NULL; b = next) {
         next = b->next;
@@ -430,19 +442,45 @@ const char *zt_trace_frame(zt_trace *t, uint64_t address)
 
 /* ------------------------------------------------------------------------------------------------------------- calls */
 
+/*
+ * A chunk with LEAVEs. Calls are completed in the order of their ENTERs, so a few chunks are needed by turns; a stranger's trace may
+ * want a large one again for each call, and gets it so often only.
+ */
+static zt__calls *late_chunk(zt_trace *t, size_t place)
+{
+    size_t at = 0;
+    uint64_t bytes = 0;
+    const zt__place *const p = &t->file.places[place];
+    while (at < ZT_LATE_CHUNKS - 1 && t->late_chunks[at] != NULL && t->late_chunks[at]->place != place)
+        at++;
+    zt__calls *found = t->late_chunks[at];
+    if (found == NULL || found->place != place) {
+        if (p->raw_size > t->late_left) {
+            problem(t, p->offset, "ends of calls lie too far from their beginnings, more of them are not looked for");
+            t->health.complete = false;
+            return NULL;
+        }
+        t->late_left -= p->raw_size;
+        zt__calls_unref(found);
+        t->late_chunks[at] = NULL;
+        found = zt__load_calls(t, place);
+        if (found == NULL)
+            return NULL;
+    }
+    memmove(t->late_chunks + 1, t->late_chunks, at * sizeof(*t->late_chunks));
+    t->late_chunks[0] = found;
+    for (size_t i = 0; i < ZT_LATE_CHUNKS && t->late_chunks[i] != NULL; i++)
+        if ((bytes += t->file.places[t->late_chunks[i]->place].raw_size) > LATE_CACHE && i > 0)
+            drop_late(t, i);
+    return found;
+}
+
 static int complete_late(zt_trace *t, zt__slot *slot)
 {
     const zt__late_place key = {.number = slot->call.number};
     const zt__late_place *const found = t->n_lates ? bsearch(&key, t->lates, t->n_lates, sizeof(key), by_number) : NULL;
-    if (found == NULL)
-        return ZT_OK;
-    if (t->late_chunk == NULL || t->late_chunk->place != found->place) {
-        zt__calls_unref(t->late_chunk);
-        t->late_chunk = zt__load_calls(t, found->place);
-    }
-    if (t->late_chunk == NULL)
-        return ZT_OK;
-    return zt__slot_complete(slot, t->late_chunk, t->late_chunk->chunk->late[found->index]);
+    zt__calls *const chunk = found ? late_chunk(t, found->place) : NULL;
+    return chunk ? zt__slot_complete(slot, chunk, chunk->chunk->late[found->index]) : ZT_OK;
 }
 
 int zt__trace_next(zt_trace *t, zt__slot *slot)
@@ -489,6 +527,7 @@ int zt_trace_seek(zt_trace *t, uint64_t number)
     t->current = NULL;
     t->next_place = 0;
     t->skip_to = number;
+    fill_late_budget(t);
     for (size_t i = 0; i < t->file.n_places; i++) {
         if (t->file.places[i].kind != ZT_CHUNK_CALLS || t->file.places[i].calls == 0)
             continue;
@@ -497,67 +536,4 @@ int zt_trace_seek(zt_trace *t, uint64_t number)
             return ZT_OK;
     }
     return ZT_OK;
-}
-
-const void *zt_trace_blob(zt_trace *t, const zt_hash *hash, uint64_t *len)
-{
-    for (zt__cached_blob *b = t->blobs; b != NULL; b = b->next)
-        if (b->hash.lo == hash->lo && b->hash.hi == hash->hi) {
-            *len = b->len;
-            return b->data;
-        }
-    uint8_t *data = NULL;
-    uint64_t total = 0, have = 0, held = 0;
-    for (size_t i = 0; i < t->file.n_places; i++)
-        if (t->file.places[i].kind == ZT_CHUNK_BLOB && t->file.places[i].first == hash->lo && t->file.places[i].begin == hash->hi)
-            held += t->file.places[i].raw_size;
-    for (size_t i = 0; i < t->file.n_places; i++) {
-        zt__place *const p = &t->file.places[i];
-        if (p->kind != ZT_CHUNK_BLOB || p->first != hash->lo || p->begin != hash->hi || p->end != have)
-            continue;
-        Zetrace__Packet *const packet = unpack(t, p);
-        if (packet == NULL)
-            break;
-        const Zetrace__Blob *const m = packet->kind_case == ZETRACE__PACKET__KIND_BLOB ? packet->blob : NULL;
-        bool ok = m != NULL && m->offset == have && (total == 0 || m->total == total) && m->data.len <= m->total - have;
-        if (ok && (m->total > held || (m->total > BLOB_ANY && m->total / BLOB_RATIO > t->file.size)))
-            ok = false; /* more than stands in the file, or than anybody could have meant */
-        if (ok && m->data.len > 0) {
-            uint8_t *const grown = realloc(data, have + m->data.len);
-            if (grown != NULL) {
-                data = grown;
-                memcpy(data + have, m->data.data, m->data.len);
-                have += m->data.len;
-            } else {
-                ok = false;
-            }
-        }
-        if (ok)
-            total = m->total;
-        zetrace__packet__free_unpacked(packet, NULL);
-        if (!ok)
-            break;
-        if (have == total)
-            break;
-    }
-    const XXH128_hash_t h = XXH3_128bits(data ? data : (const uint8_t *)"", have);
-    zt__cached_blob *const b = data != NULL && have == total && h.low64 == hash->lo && h.high64 == hash->hi ? malloc(sizeof(*b)) : NULL;
-    if (b == NULL) {
-        free(data);
-        return NULL;
-    }
-    while (t->blobs != NULL && t->blob_bytes + total > BLOB_CACHE) { /* the oldest goes */
-        zt__cached_blob **last = &t->blobs;
-        while ((*last)->next != NULL)
-            last = &(*last)->next;
-        t->blob_bytes -= (*last)->len;
-        free((*last)->data);
-        free(*last);
-        *last = NULL;
-    }
-    *b = (zt__cached_blob){*hash, data, total, t->blobs};
-    t->blobs = b;
-    t->blob_bytes += total;
-    *len = total;
-    return data;
 }

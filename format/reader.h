@@ -6,6 +6,7 @@
 #include "scan.h"
 
 #define ZT_MAX_WORDS 64u
+#define ZT_LATE_CHUNKS 32 /* kept to find LEAVEs in */
 
 typedef struct zt__word_cursor {
     const int64_t *delta;
@@ -102,7 +103,9 @@ struct zt_trace {
     size_t n_foreigns;
     zt__late_place *lates; /* sorted by number */
     size_t n_lates, lates_room;
-    zt__calls *current, *late_chunk;
+    zt__calls *current;
+    zt__calls *late_chunks[ZT_LATE_CHUNKS]; /* the latest used first */
+    uint64_t late_left; /* bytes that may still be unpacked to find LEAVEs */
     size_t next_place;
     uint64_t skip_to; /* seek: calls below it are passed over */
     zt__slot slot;
@@ -127,6 +130,8 @@ int zt__slot_complete(zt__slot *slot, zt__calls *calls, const Zetrace__Late *lat
 void zt__slot_clear(zt__slot *slot); /* drops references, keeps room */
 void zt__slot_free(zt__slot *slot);
 
+/* The packet of a chunk, counted as damaged the first time if it cannot be had. @return NULL then, or when memory is out. */
+Zetrace__Packet *zt__unpack(zt_trace *trace, zt__place *place);
 /* The calls of a chunk, counted as damaged the first time if they cannot be had. @return NULL then, or when memory is out. */
 zt__calls *zt__load_calls(zt_trace *trace, size_t place);
 /* For events: the next call into a slot of the caller's. */

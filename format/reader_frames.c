@@ -32,15 +32,21 @@ static const char *append(zt__frames *f, uint64_t address, char *name)
     return name;
 }
 
+/* A stranger's text must not steer a terminal, of 8 bits or of UTF-8. */
+static char *clean(char *name)
+{
+    unsigned char before = 0;
+    for (unsigned char *c = (unsigned char *)name; c != NULL && *c != '\0'; before = *c++)
+        if (*c < 0x20 || *c == 0x7f || (*c >= 0x80 && *c < 0xa0 && (before < 0x80 || before == 0xc2)))
+            *c = '?';
+    return name;
+}
+
 void zt__frames_take(zt__frames *f, const Zetrace__Frames *m)
 {
     uint64_t address = 0;
     for (size_t i = 0; i < m->n_address && i < m->n_name; i++) {
-        char *const name = strdup(m->name[i]);
-        for (char *c = name; c != NULL && *c != '\0'; c++)
-            if ((unsigned char)*c < 0x20 || *c == 0x7f) /* a stranger's text must not steer a terminal */
-                *c = '?';
-        append(f, address += m->address[i], name);
+        append(f, address += m->address[i], clean(strdup(m->name[i])));
     }
 }
 
@@ -60,7 +66,7 @@ const char *zt__frames_find(zt__frames *f, const zt_session *session, uint64_t a
         const char *const slash = strrchr(library->path, '/');
         char text[300];
         snprintf(text, sizeof(text), "%.250s+0x%llx", slash ? slash + 1 : library->path, (unsigned long long)(address - library->base));
-        return append(f, address, strdup(text));
+        return append(f, address, clean(strdup(text)));
     }
     return NULL;
 }

@@ -8,8 +8,28 @@ add_custom_command(OUTPUT ${ZT_GEN}/zetrace.pb-c.c ${ZT_GEN}/zetrace.pb-c.h
   COMMAND ${PROTOC_C} --c_out=${ZT_GEN} --proto_path=${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/zetrace.proto
   DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/zetrace.proto COMMENT "zetrace.proto -> C" VERBATIM)
 set_source_files_properties(${ZT_GEN}/zetrace.pb-c.c PROPERTIES COMPILE_OPTIONS "-Wno-shadow;-Wno-unused-parameter")
-add_library(zt_trace STATIC hashes.c output.c wire.c verify.c repair.c repack.c repack_drop.c writer.c writer_chunk.c scan.c reader.c reader_frames.c chunk.c events.c objects.c modules.c print.c session.c
-            ${ZT_GEN}/zetrace.pb-c.c ${ZT_GEN}/zetrace.pb-c.h)
+add_library(zt_trace STATIC
+  hashes.c
+  output.c
+  wire.c
+  verify.c
+  repair.c
+  repack.c
+  repack_drop.c
+  writer.c
+  writer_chunk.c
+  scan.c
+  reader.c
+  reader_frames.c
+  reader_blobs.c
+  chunk.c
+  events.c
+  objects.c
+  modules.c
+  print.c
+  session.c
+  ${ZT_GEN}/zetrace.pb-c.c
+  ${ZT_GEN}/zetrace.pb-c.h)
 target_include_directories(zt_trace PUBLIC ${CMAKE_CURRENT_SOURCE_DIR} PRIVATE ${ZT_GEN})
 target_compile_definitions(zt_trace PRIVATE XXH_INLINE_ALL)
 target_link_libraries(zt_trace PUBLIC zt_api PRIVATE PkgConfig::ZSTD PkgConfig::PROTOBUF_C)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Damage: cut at every byte, every byte flipped. What is shown is right, what was not hit is kept, nothing crashes. */
+#include "refile.h"
 #include "trace_tools.h"
 
 #include <CUnit/Basic.h>
@@ -201,11 +202,33 @@ static void count(void *ctx, uint64_t number, uint64_t digest)
     ++*(unsigned long *)ctx;
 }
 
+/* One byte at a time, in the file header, in the headers and the contents of chunks of each kind, in the index. */
+static void hit_everywhere(const char *many, uint64_t calls)
+{
+    bytes all = read_file(many);
+    zt_verdict v;
+    zt_error error;
+    for (unsigned kind = ZT_CHUNK_SESSION; kind <= ZT_CHUNK_FRAMES + 2; kind++) {
+        const size_t chunk = kind <= ZT_CHUNK_FRAMES ? find_chunk(&all, kind, 0) : 0;
+        if (kind <= ZT_CHUNK_FRAMES && chunk == 0)
+            continue;
+        const size_t at = kind == ZT_CHUNK_FRAMES + 1 ? 3 : kind == ZT_CHUNK_FRAMES + 2 ? all.n - 20 : chunk + (kind % 2 ? 30 : 85);
+        FILE *const f = fopen(many, "r+b");
+        fseek(f, (long)at, SEEK_SET);
+        fputc(all.at[at] ^ 0x20, f);
+        fclose(f);
+        CU_ASSERT_EQUAL(zt_verify(many, NULL, NULL, NULL, NULL, &v, &error), ZT_OK);
+        CU_ASSERT(!v.whole && v.calls >= calls / 100 * 99 && v.calls + v.calls_lost == calls);
+        write_file(many, all.at, all.n);
+    }
+    free(all.at);
+}
+
 static void one_byte_of_many_calls(void)
 {
     const unsigned calls = 1000000;
     unsigned long kept = 0;
-    char many[96];
+    char many[96], mended[112];
     snprintf(many, sizeof(many), "%s/many", folder);
     CU_ASSERT(make_trace(many, calls, 0));
     FILE *const f = fopen(many, "r+b");
@@ -219,6 +242,17 @@ static void one_byte_of_many_calls(void)
     CU_ASSERT_EQUAL(read_everything(many, count, &kept, &h), ZT_OK);
     CU_ASSERT(kept >= calls / 100 * 99);
     printf("%lu of %u calls kept ... ", kept, calls);
+    strcpy(mended, many);
+    strcat(mended, ".mended");
+    const zt_refile_options plain = {.overwrite = true};
+    zt_refiled done;
+    zt_verdict told, after;
+    zt_error error;
+    CU_ASSERT_EQUAL(zt_repair(many, mended, &plain, &done, &told, &error), ZT_OK);
+    CU_ASSERT_EQUAL(zt_verify(mended, NULL, NULL, NULL, NULL, &after, &error), ZT_OK);
+    CU_ASSERT(after.calls == kept && after.calls_lost == calls - kept && after.damaged_chunks == 0 && after.index && !after.damaged);
+    unlink(mended);
+    hit_everywhere(many, calls);
     unlink(many);
 }
 
