@@ -353,23 +353,23 @@ bool zo_wish_sync(zo_graph *g, zo_wishes *wishes, uint64_t number, bool behind, 
     return ok && (o == NULL || !o->is_event || event_comes(g, p, which, any, why, size));
 }
 
-bool zo_submitted_by(zo_graph *g, uint64_t of, uint64_t number, bool behind, char *why, size_t size)
+bool zo_submitted_by(zo_graph *g, zo_point of, uint64_t number, bool behind, char *why, size_t size)
 {
     const uint32_t at = zo_graph_node(g, (zo_point){number, 0});
     uint32_t first;
     if (at == ZO_NONE)
         return true;
-    if (zo_graph_commands(g, of, 1, &first, 1) == 0) {
-        snprintf(why, size, "nothing submits #%llu", (unsigned long long)of);
+    if (zo_graph_commands(g, of.call, of.execution, &first, 1) == 0) {
+        snprintf(why, size, "nothing submits #%llu", (unsigned long long)of.call);
         return false;
     }
     if (covers(g, &g->instances[first], &g->calls[at & ~ZO_CALL_BIT], behind, ZO_NONE))
         return true;
     const unsigned long long submit = g->calls[g->instances[first].submit].number;
-    if (submit == of)
+    if (submit == of.call)
         snprintf(why, size, "#%llu comes behind the wait, which is at #%llu", submit, (unsigned long long)number);
     else
-        snprintf(why, size, "#%llu is submitted by #%llu, which comes behind the wait", (unsigned long long)of, submit);
+        snprintf(why, size, "#%llu is submitted by #%llu, which comes behind the wait", (unsigned long long)of.call, submit);
     return false;
 }
 

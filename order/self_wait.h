@@ -26,8 +26,8 @@ bool zo_wish_hold(zo_graph *graph, zo_wishes *wishes, uint32_t before, uint32_t 
  * is its name, "queue#1", NULL: all. With wishes: they get the edges that this is. @return false if it would wait for what comes later, as above.
  */
 bool zo_wish_sync(zo_graph *graph, zo_wishes *wishes, uint64_t call, bool behind, const char *object, char *why, size_t size);
-/* Whether the command that a call appended, or what a call submits, has been submitted by then; if not, `why` says what submits it. */
-bool zo_submitted_by(zo_graph *graph, uint64_t of, uint64_t call, bool behind, char *why, size_t size);
+/* Whether the command that a call appended, in that execution, or what a call submits, has been submitted by then; if not, `why` says what submits it. */
+bool zo_submitted_by(zo_graph *graph, zo_point of, uint64_t call, bool behind, char *why, size_t size);
 /* The host waits behind each submit (enum zr_serialize), each list of it, or each command. @return false if memory is out. */
 bool zo_wish_serialize(zo_graph *graph, zo_wishes *wishes, int how);
 /* What of a line that zo_schedule could not make waits for itself: "" if it can't be told. */

@@ -1,213 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Points at which a replay does more than was recorded: their grammar, and the waits and delays among them. */
+/* Points at which a replay does more than was recorded: the waits and delays among them. */
 #include "internal.h"
 
-#include <fnmatch.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "l0_api.h"
 
-static bool number_after_hash(const char **text, uint64_t *number)
-{
-    char *end;
-    if (**text != '#' || (*text)[1] < '0' || (*text)[1] > '9')
-        return false;
-    *number = strtoull(*text + 1, &end, 10);
-    *text = end;
-    return *number > 0;
-}
-
-static bool add_point(zr_points *p, zr_point point)
-{
-    size_t room = p->room;
-    zr_point *list = p->list;
-    if (!zr_grow((void **)&list, p->n, &room, sizeof(*list)))
-        return false;
-    p->list = list;
-    p->room = room;
-    p->list[p->n++] = point;
-    return true;
-}
-
-/* The queue or immediate list that the call gives work to. */
-static uint32_t submits_to(const zr_plan *plan, const zr_call *call)
+uint32_t zr_submits_to(const zr_plan *plan, const zr_call *call)
 {
     const uint32_t list = zr_object_of_role(call, ZT_R_LIST), queue = zr_object_of_role(call, ZT_R_QUEUE);
     if (call->func->kind == ZT_K_EXECUTE)
         return queue != ZR_NONE ? queue : list;
     return call->func->kind == ZT_K_APPEND && list != ZR_NONE && plan->objects.objects[list].immediate ? list : ZR_NONE;
 }
-
-/* SEL: #N, a glob, or a glob with [k]. @return how many calls it stands for. */
-static size_t select_calls(const zr_plan *plan, const char *sel, size_t length, zr_points *points, zr_point point)
-{
-    char pattern[160];
-    uint64_t number = 0, nth = 0;
-    size_t found = 0, seen = 0;
-    if (length == 0 || length >= sizeof(pattern))
-        return 0;
-    memcpy(pattern, sel, length);
-    pattern[length] = '\0';
-    const char *text = pattern;
-    const bool by_number = number_after_hash(&text, &number) && *text == '\0';
-    char *const bracket = by_number ? NULL : strrchr(pattern, '[');
-    if (bracket != NULL && pattern[length - 1] == ']') {
-        char *end;
-        nth = strtoull(bracket + 1, &end, 10);
-        if (*end != ']' || nth == 0)
-            return 0;
-        *bracket = '\0';
-    }
-    for (size_t i = 0; i < plan->n_calls; i++) {
-        const zr_call *const call = &plan->calls[i];
-        if (call->flags & ZR_SKIP)
-            continue;
-        if (by_number ? call->number != number : fnmatch(pattern, call->func->name, 0) != 0)
-            continue;
-        if (point.device && submits_to(plan, call) == ZR_NONE)
-            continue;
-        if (nth != 0 && ++seen != nth)
-            continue;
-        point.call = call->number;
-        found += add_point(points, point);
-    }
-    return found;
-}
-
-static bool find_object(const zr_plan *plan, const char *text, size_t length, uint32_t *object)
-{
-    char name[64];
-    for (uint32_t i = 0; i < plan->objects.n_objects; i++) {
-        zr_object_name(&plan->objects, i, name, sizeof(name));
-        if (strlen(name) == length && memcmp(name, text, length) == 0) {
-            *object = i;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool names_list(const zr_call *call, uint32_t list)
-{
-    for (uint32_t i = 0; i < call->n_fixes; i++)
-        if (call->fixes[i].kind == ZR_FIX_OBJECT && call->fixes[i].index == list)
-            return true;
-    return false;
-}
-
-/* The queue or immediate list on which a submit runs, or the command of an append in its n-th execution, from 1. */
-static bool find_carrier(const zr_plan *plan, uint64_t number, uint64_t execution, uint32_t *object)
-{
-    size_t i = zr_find_call(plan, number);
-    if (i == SIZE_MAX)
-        return false;
-    const uint32_t list = plan->calls[i].func->kind == ZT_K_APPEND ? zr_object_of_role(&plan->calls[i], ZT_R_LIST) : ZR_NONE;
-    *object = submits_to(plan, &plan->calls[i]);
-    for (; *object == ZR_NONE && list != ZR_NONE && i < plan->n_calls; i++)
-        if (plan->calls[i].func->kind == ZT_K_EXECUTE && names_list(&plan->calls[i], list) && --execution == 0)
-            *object = submits_to(plan, &plan->calls[i]);
-    return *object != ZR_NONE;
-}
-
-static bool parse_time(const char *text, uint64_t *ns)
-{
-    char *end;
-    const double value = strtod(text, &end);
-    const double factor = strcmp(end, "s") == 0 || *end == '\0' ? 1e9 : strcmp(end, "ms") == 0 ? 1e6 : strcmp(end, "us") == 0 ? 1e3
-                          : strcmp(end, "ns") == 0                                             ? 1
-                                                                                                : 0;
-    if (end == text || factor == 0 || value < 0 || value * factor > 1e12)
-        return false;
-    *ns = (uint64_t)(value * factor);
-    return true;
-}
-
-#define WANTED "sync@before:SEL, sync@after:SEL, sync(OBJECT)@..., gate@#A..#B, hold@#A..#B, delay@SEL:TIME or delay(device)@SEL:TIME"
-
-bool zr_inject_parse(const zr_plan *plan, const char *text, zr_points *points, char *error, size_t size)
-{
-    zr_point point = {.object = ZR_NONE};
-    const char *open = strchr(text, '('), *const close = open ? strstr(open, ")@") : NULL;
-    const char *const at = close ? close + 1 : strchr(text, '@');
-    if (open != NULL && at != NULL && open > at)
-        open = NULL;
-    const size_t word = open ? (size_t)(open - text) : at ? (size_t)(at - text) : 0;
-    if (at == NULL || (open != NULL && at[-1] != ')')) {
-        snprintf(error, size, "an injection is " WANTED ", not '%s'", text);
-        return false;
-    }
-    const char *rest = at + 1;
-    if (word == 4 && (memcmp(text, "gate", 4) == 0 || memcmp(text, "hold", 4) == 0) && open == NULL) {
-        point.kind = text[0] == 'g' ? ZR_P_GATE : ZR_P_HOLD;
-        point.execution = 1;
-        bool ok = number_after_hash(&rest, &point.call);
-        if (ok && *rest == '@')
-            point.execution = (uint32_t)strtoul(rest + 1, (char **)(uintptr_t)&rest, 10);
-        ok = ok && strncmp(rest, "..", 2) == 0;
-        rest += ok ? 2 : 0;
-        if (!ok || !number_after_hash(&rest, &point.other) || *rest != '\0') {
-            snprintf(error, size, "%.4s wants two calls, as %.4s@#40..#41, not '%s'", text, text, text);
-            return false;
-        }
-        return add_point(points, point);
-    }
-    if (word == 4 && memcmp(text, "sync", 4) == 0) {
-        point.kind = ZR_P_SYNC;
-        if (open != NULL) {
-            const char *name = open + 1;
-            uint64_t number = 0, execution = 1;
-            const size_t length = (size_t)(at - open) - 2;
-            const bool by_number = *name == '#' && number_after_hash(&name, &number);
-            if (by_number && *name == '@')
-                execution = strtoull(name + 1, (char **)(uintptr_t)&name, 10);
-            if (by_number ? execution == 0 || *name != ')' || !find_carrier(plan, number, execution, &point.object) : !find_object(plan, open + 1, length, &point.object)) {
-                snprintf(error, size, "sync wants a queue, list, event or command of the trace, but '%.*s' is none", (int)length, open + 1);
-                return false;
-            }
-            point.of = number;
-        }
-        if (strncmp(rest, "before:", 7) == 0 || strncmp(rest, "after:", 6) == 0) {
-            point.after = rest[0] == 'a';
-            const char *const sel = strchr(rest, ':') + 1;
-            if (select_calls(plan, sel, strlen(sel), points, point) > 0)
-                return true;
-            snprintf(error, size, "'%s' matches no call of the trace; #N, a function or a pattern such as zeContextEvict* is wanted", sel);
-            return false;
-        }
-    } else if (word == 5 && memcmp(text, "delay", 5) == 0 && (open == NULL || strncmp(open, "(device)@", 9) == 0)) {
-        point.kind = ZR_P_DELAY;
-        point.device = open != NULL;
-        const char *const colon = strrchr(rest, ':');
-        if (colon != NULL && parse_time(colon + 1, &point.ns)) {
-            if (select_calls(plan, rest, (size_t)(colon - rest), points, point) > 0)
-                return true;
-            snprintf(error, size, "'%.*s' matches no call of the trace%s", (int)(colon - rest), rest,
-                     point.device ? " that gives the device work" : "");
-            return false;
-        }
-    }
-    snprintf(error, size, "an injection is " WANTED ", not '%s'", text);
-    return false;
-}
-
-bool zr_point_object(const zr_plan *plan, const zr_point *point, char *name, size_t size)
-{
-    if (point->object == ZR_NONE)
-        return false;
-    zr_object_name(&plan->objects, point->object, name, size);
-    return true;
-}
-
-void zr_points_free(zr_points *points)
-{
-    free(points->list);
-    *points = (zr_points){0};
-}
-
-/* ------------------------------------------------------------------------------------------------------------ making */
 
 static void wait_for(zr_run *run, const zr_call *call, uint32_t index)
 {
@@ -292,7 +99,7 @@ static void submit_wait(zr_run *run, uint64_t queue, const ze_command_queue_desc
 static void hold_device(zr_run *run, const zr_call *call, uint64_t ns)
 {
     const zr_object *const objects = run->plan->objects.objects;
-    const uint32_t on = submits_to(run->plan, call);
+    const uint32_t on = zr_submits_to(run->plan, call);
     const zr_call *const create = on != ZR_NONE && objects[on].live != 0 ? creation_of(run->plan, on) : NULL;
     const zt_field *const desc = create ? zt_param_by_role(create->func, ZT_R_DESC) : NULL;
     const uint32_t context = create ? zr_object_of_role(create, ZT_R_CONTEXT) : ZR_NONE;

@@ -268,6 +268,8 @@ typedef struct zr_run {
 
 /* Loads the driver and makes the calls, in the child. */
 void zr_run_plan(zr_run *run);
+/* The queue or immediate list that the call gives work to; ZR_NONE: none. */
+uint32_t zr_submits_to(const zr_plan *plan, const zr_call *call);
 /* inject.c: sorts options->points by call. @return false if memory is out. */
 bool zr_inject_begin(zr_run *run);
 /* What they say for the call. */

@@ -348,6 +348,19 @@ uint64_t zr_plan_calls(const zr_plan *plan)
     return plan->n_calls;
 }
 
+uint64_t zr_plan_calls_between(const zr_plan *plan, uint64_t from, uint64_t to)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < plan->n_calls; i++)
+        n += plan->calls[i].number >= from && (to == 0 || plan->calls[i].number <= to);
+    return n;
+}
+
+uint64_t zr_plan_last(const zr_plan *plan)
+{
+    return plan->n_calls > 0 ? plan->calls[plan->n_calls - 1].number : 0;
+}
+
 uint32_t zr_plan_threads(const zr_plan *plan)
 {
     return plan->n_threads;

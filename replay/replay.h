@@ -48,7 +48,7 @@ typedef struct zr_point {
     uint64_t ns;
     uint64_t of;          /* sync: for the carrier of what that call appended or submitted, 0 */
     uint32_t object;      /* sync: this one only, an index of the plan's */
-    uint32_t execution;
+    uint32_t execution;   /* gate, sync: of the command, from 1 */
     uint8_t kind;
     bool after, device;   /* sync: behind the call. delay: what the call gives the device */
 } zr_point;
@@ -150,6 +150,10 @@ int zr_plan_make(zr_plan **out, zt_trace *trace, zt_error *error);
 void zr_plan_free(zr_plan *plan);
 uint64_t zr_plan_calls(const zr_plan *plan);
 uint32_t zr_plan_threads(const zr_plan *plan);
+/* How many calls there are from number `from` to number `to`; 0 is no bound. */
+uint64_t zr_plan_calls_between(const zr_plan *plan, uint64_t from, uint64_t to);
+/* Number of the last call, 0 if there is none. */
+uint64_t zr_plan_last(const zr_plan *plan);
 
 /*
  * Adds what --inject's argument says. @return false with one sentence in `error` if it is none, or matches nothing.

@@ -119,6 +119,24 @@ static int option_value(const zt_parser *parser, zr_options *o, int id)
     return -1;
 }
 
+/* --from and --to name calls of the trace, and some lie between them. @return an exit status */
+static int check_range(const zr_plan *plan, const zr_options *o, const char *path)
+{
+    const uint64_t last = zr_plan_last(plan), beyond = o->from > last ? o->from : o->to > last ? o->to : 0;
+    if (zr_plan_calls(plan) == 0)
+        return ZT_EXIT_OK;
+    if (beyond != 0)
+        return zt_usage_error(&zt_command_replay, "--%s: %s has no call #%llu; its last is #%llu", beyond == o->from ? "from" : "to", path,
+                              (unsigned long long)beyond, (unsigned long long)last);
+    if (o->to != 0 && o->from > o->to)
+        return zt_usage_error(&zt_command_replay, "--from=#%llu comes behind --to=#%llu, so nothing would be compared", (unsigned long long)o->from,
+                              (unsigned long long)o->to);
+    if (zr_plan_calls_between(plan, o->from, o->to) == 0)
+        return zt_usage_error(&zt_command_replay, "%s has no call from #%llu to #%llu, so nothing would be compared", path,
+                              (unsigned long long)(o->from ? o->from : 1), (unsigned long long)o->to);
+    return ZT_EXIT_OK;
+}
+
 static void print_text(const zr_report *r, const zr_options *o)
 {
     if (o->dry_run) {
@@ -173,6 +191,24 @@ static void print_text(const zr_report *r, const zr_options *o)
         printf("%llu values are this driver's own and were not compared\n", (unsigned long long)r->mapped);
 }
 
+static int make(zt_trace *trace, zr_plan *plan, const char *path, const zr_options *o, bool json, bool quiet)
+{
+    zr_report report;
+    zr_replay(plan, o, &report);
+    int status = zt_replay_taken(trace, plan, o, &report);
+    if (status == ZR_SAME && report.late > 0) /* nothing differs only because what came behind did not wait */
+        report.verdict = status = ZR_DIFFERS;
+    if (!quiet && report.driver[0] != 0 && !json)
+        zt_complain("replay on %s, %s%s%s", report.driver, report.driver_why, o->schedule ? ", schedule " : "", o->schedule ? o->schedule : "");
+    if (report.message[0] != 0)
+        zt_complain("%s: %s", path, report.message);
+    if (json)
+        zt_print_report_json(stdout, &report);
+    else if (!quiet)
+        print_text(&report, o);
+    return status;
+}
+
 static int run(int argc, char **argv)
 {
     zt_parser parser;
@@ -182,7 +218,6 @@ static int run(int argc, char **argv)
     zr_item *items = NULL;
     uint8_t *learned = NULL;
     zr_options o;
-    zr_report report;
     bool json = false, quiet = false;
     char soft[4096];
     zr_options_default(&o);
@@ -223,38 +258,21 @@ static int run(int argc, char **argv)
         return error.status == ZT_E_MEMORY || error.status == ZT_E_LIMIT ? ZT_EXIT_CANNOT : ZT_EXIT_DAMAGED;
     }
     zt_tell_health(trace, path);
-    {
-        char why[512];
-        status = -1;
-        for (size_t i = 0; i < n_replacements && status < 0; i++)
-            status = zt_replay_replace(plan, replacements[i], quiet);
-        for (size_t i = 0; i < n_injections && status < 0; i++)
-            if (!zr_inject_parse(plan, injections[i], &points, why, sizeof(why)))
-                status = zt_usage_error(&zt_command_replay, "%s", why);
-        o.points = points.list;
-        o.n_points = points.n;
-        if (status < 0 && (points.n > 0 || order != NULL))
-            status = zt_replay_line(trace, plan, order, &o, &items, &learned);
-        if (status >= 0) {
-            zr_points_free(&points);
-            free(items);
-            free(learned);
-            zr_plan_free(plan);
-            zt_trace_close(trace);
-            return status;
-        }
-        zr_replay(plan, &o, &report);
-        status = zt_replay_taken(trace, plan, &o, &report);
-        if (status == ZR_SAME && report.late > 0) /* nothing differs only because what came behind did not wait */
-            report.verdict = status = ZR_DIFFERS;
-        if (!quiet && report.driver[0] != 0 && !json)
-            zt_complain("replay on %s, %s%s%s", report.driver, report.driver_why, o.schedule ? ", schedule " : "", o.schedule ? o.schedule : "");
-        if (report.message[0] != 0)
-            zt_complain("%s: %s", path, report.message);
-        if (json)
-            zt_print_report_json(stdout, &report);
-        else if (!quiet)
-            print_text(&report, &o);
+    char why[512];
+    status = check_range(plan, &o, path);
+    for (size_t i = 0; i < n_replacements && status == ZT_EXIT_OK; i++) {
+        const int wrong = zt_replay_replace(plan, replacements[i], quiet);
+        status = wrong < 0 ? ZT_EXIT_OK : wrong;
+    }
+    for (size_t i = 0; i < n_injections && status == ZT_EXIT_OK; i++)
+        if (!zr_inject_parse(plan, injections[i], &points, why, sizeof(why)))
+            status = zt_usage_error(&zt_command_replay, "%s", why);
+    o.points = points.list;
+    o.n_points = points.n;
+    if (status == ZT_EXIT_OK) {
+        status = points.n > 0 || order != NULL ? zt_replay_line(trace, plan, order, &o, &items, &learned) : -1;
+        if (status < 0)
+            status = make(trace, plan, path, &o, json, quiet);
     }
     zr_points_free(&points);
     free(items);

@@ -122,26 +122,59 @@ static int parse_order(line *l, const char *order)
 
 /* ------------------------------------------------------------------------------------------------------------ points */
 
+/* "#11", "#11@2" */
+static const char *name_command(uint64_t call, uint32_t execution, char *out, size_t size)
+{
+    snprintf(out, size, execution > 1 ? "#%llu@%u" : "#%llu", (unsigned long long)call, execution);
+    return out;
+}
+
+static int no_call(const char *what, const zr_point *p, uint64_t call)
+{
+    char first[48];
+    return refuse("%s@%s..#%llu: the trace has no call #%llu", what, name_command(p->call, p->execution, first, sizeof(first)),
+                  (unsigned long long)p->other, (unsigned long long)call);
+}
+
 static int wish(line *l, const zr_point *p, uint32_t after)
 {
     const char *const what = p->kind == ZR_P_GATE ? "gate" : "hold";
     const uint32_t before = zo_graph_node(l->graph, (zo_point){p->other, 0});
-    char why[700];
+    char why[700], first[48];
     if (before == ZO_NONE || after == ZO_NONE)
-        return refuse("%s@#%llu..#%llu: %s", what, (unsigned long long)p->call, (unsigned long long)p->other,
-                      p->kind == ZR_P_GATE ? "the first is to be an append or a submit, the second a call" : "both are to be calls of the trace");
+        return no_call(what, p, before == ZO_NONE ? p->other : p->call);
     if ((p->kind == ZR_P_HOLD ? zo_wish_hold : zo_wish)(l->graph, &l->wishes, before, after, why, sizeof(why)))
         return -1;
     if (why[0] == 0)
         return out_of_memory();
-    return refuse("%s@#%llu..#%llu would wait for itself: %s", what, (unsigned long long)p->call, (unsigned long long)p->other, why);
+    return refuse("%s@%s..#%llu would wait for itself: %s", what, name_command(p->call, p->execution, first, sizeof(first)),
+                  (unsigned long long)p->other, why);
+}
+
+/* A gate for which there is no command. */
+static int no_command(line *l, const zr_point *p)
+{
+    char first[48];
+    uint32_t n = 0;
+    name_command(p->call, p->execution, first, sizeof(first));
+    if (zo_graph_node(l->graph, (zo_point){p->call, 0}) == ZO_NONE)
+        return no_call("gate", p, p->call);
+    while (n < p->execution && zo_graph_node(l->graph, (zo_point){p->call, n + 1}) != ZO_NONE)
+        n++;
+    if (n > 0)
+        return refuse("gate@%s..#%llu: #%llu has %u execution%s, not %u", first, (unsigned long long)p->other, (unsigned long long)p->call, n,
+                      n == 1 ? "" : "s", p->execution);
+    return refuse("gate@%s..#%llu: #%llu is to be an append%s that runs%s", first, (unsigned long long)p->other, (unsigned long long)p->call,
+                  p->execution > 1 ? "" : " or a submit", p->execution > 1 ? " that often" : "");
 }
 
 static int add_gate(line *l, const zr_point *p)
 {
     uint32_t *const nodes = malloc(MOST_GATED * sizeof(*nodes));
-    const size_t n = nodes ? zo_graph_commands(l->graph, p->call, p->execution, nodes, MOST_GATED) : 0;
-    int status = nodes == NULL ? out_of_memory() : n == 0 ? wish(l, p, ZO_NONE) : -1;
+    /* of a call that has no such execution all commands would be meant */
+    const bool one = p->execution == 1 || zo_graph_node(l->graph, (zo_point){p->call, p->execution}) != ZO_NONE;
+    const size_t n = nodes && one ? zo_graph_commands(l->graph, p->call, p->execution, nodes, MOST_GATED) : 0;
+    int status = nodes == NULL ? out_of_memory() : n == 0 ? no_command(l, p) : -1;
     for (size_t i = 0; i < n && status < 0; i++)
         status = wish(l, p, nodes[i]);
     free(nodes);
@@ -150,11 +183,12 @@ static int add_gate(line *l, const zr_point *p)
 
 static int add_sync(line *l, const zr_point *p, bool in_line)
 {
-    char object[64], why[700];
+    char object[64], command[48], why[700];
     const char *const where = p->after ? "after" : "before";
     const bool one = zr_point_object(l->plan, p, object, sizeof(object));
-    if (p->of != 0 && !zo_submitted_by(l->graph, p->of, p->call, p->after, why, sizeof(why)))
-        return refuse("sync(#%llu)@%s:#%llu would wait for itself: %s", (unsigned long long)p->of, where, (unsigned long long)p->call, why);
+    if (p->of != 0 && !zo_submitted_by(l->graph, (zo_point){p->of, p->execution}, p->call, p->after, why, sizeof(why)))
+        return refuse("sync(%s)@%s:#%llu would wait for itself: %s", name_command(p->of, p->execution, command, sizeof(command)), where,
+                      (unsigned long long)p->call, why);
     if (zo_wish_sync(l->graph, in_line ? &l->wishes : NULL, p->call, p->after, one ? object : NULL, why, sizeof(why)))
         return -1;
     if (why[0] == 0)

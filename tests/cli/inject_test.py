@@ -286,11 +286,46 @@ class Inject(harness.Case):
         self.assertEqual({c["result"] for c in self.dump() if c["function"] == "zeCommandQueueExecuteCommandLists"}, {"ZE_RESULT_ERROR_DEVICE_LOST"})
         self.assertIn(" 1 executions ", zetrace("check", "--statistics", "t.zetrace").stderr)
 
+    def test_an_object_that_is_not_there(self):
+        """A wait for what is made later, or gone, would wait for nothing and say that it had."""
+        self.record(app("o6_destroy_order"), "fixed", options=["--schedule=eager"])
+        calls = {c["function"]: c["call"] for c in self.dump()}
+        made, gone = calls["zeCommandQueueCreate"], calls["zeCommandQueueDestroy"]
+        for point in (f"before:#{made}", "before:zeInit", f"after:#{made - 1}", f"after:#{gone}"):
+            self.assertIn(f"sync(queue#1)@{point} can't be had: queue#1 is made by #{made} and gone with #{gone}",
+                          self.refused(f"--inject=sync(queue#1)@{point}"))
+        for point in (f"after:#{made}", f"before:#{gone}"):
+            self.had(f"sync(queue#1)@{point}")
+        self.evict("eager", 0)
+        made = next(c["call"] for c in self.dump() if c["function"] == "zeCommandQueueCreate")
+        self.assertEqual(self.replay("--inject=sync(queue#1)@before:*")["injected"], self.last - made)
+
+    def test_a_later_execution(self):
+        self.record(app("o4_resubmit_stale_event"), options=["--schedule=eager"], status=1)
+        submits = [c["call"] for c in self.dump() if c["function"] == "zeCommandQueueExecuteCommandLists"]
+        copy, sync = (next(c["call"] for c in self.dump() if c["function"] == f) for f in ("zeCommandListAppendMemoryCopy", "zeCommandQueueSynchronize"))
+        signal = [c["call"] for c in self.dump() if c["function"] == "zeEventHostSignal"][1]
+        self.had(f"sync(#{copy})@before:#{sync}")
+        self.had(f"sync(#{copy}@2)@after:#{signal}")
+        self.assertEqual(self.itself(f"sync(#{copy}@2)@before:#{sync}"), f"#{copy} is submitted by #{submits[2]}, which comes behind the wait")
+        self.assertIn(f"#{copy} has 2 executions, not 3", self.refused(f"--inject=sync(#{copy}@3)@before:#{sync}"))
+        self.assertIn(f"#{copy} has 2 executions, not 3", self.refused(f"--inject=gate@#{copy}@3..#{signal}"))
+
     def test_usage(self):
         self.evict("eager", 0)
         for point in ("sync@before:nothing", "sync@here:#1", "sync(queue#7)@before:#1", "gate@#1", "gate@#1..#2", "hold@1..2", "delay@#1:soon", "delay@#1",
                       "stop@#1", "sync", "gate@#99999..#1", "zeMemFree[9]"):
             self.refused(f"--inject={point}")
+        for point, said in (("gate@#{copy}@2..#{taken}", "#{copy} has 1 execution, not 2"), ("gate@#{copy}@4294967297..#{taken}", "wants two calls"),
+                            ("gate@#{copy}@0..#{taken}", "wants two calls"), ("gate@#{submit}@2..#{taken}", "gate@#{submit}@2..#{taken}: #{submit} is to be an append"),
+                            ("gate@#{taken}..#{last}", "#{taken} is to be an append or a submit"), ("gate@#{copy}..#99999", "no call #99999"),
+                            ("hold@#{copy}@2..#{taken}", "wants two calls"), ("hold@#99999..#1", "no call #99999"),
+                            ("sync(#{copy}@2)@before:#{taken}", "#{copy} has 1 execution, not 2"), ("sync(#{copy}@x)@before:#{taken}", "#12@2"),
+                            ("sync(#{taken})@before:#{last}", "#{taken} zeContextEvictMemory gives the device nothing to do"),
+                            ("sync(#99999)@before:#1", "no call #99999"), ("sync(context#1)@before:#{taken}", "can wait for a queue, an immediate list or an event"),
+                            ("sync(list#1)@before:#{taken}", "not for 'list#1'")):
+            numbers = {"copy": self.copy, "taken": self.taken, "submit": self.submit, "last": self.last}
+            self.assertIn(said.format(**numbers), self.refused("--inject=" + point.format(**numbers)))
         self.assertEqual(zetrace("replay", *["--inject=sync@before:#1"] * 65, "t.zetrace").returncode, 2)
         for order in ("queue:9", "queue:0", "seed:x", "file:none", "never"):
             self.refused(f"--order={order}")

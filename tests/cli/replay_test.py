@@ -48,5 +48,25 @@ class Readback(harness.Case):
         self.assertEqual((report["first_mismatch"]["what"], report["host_bytes"]), ("memory", 0))
 
 
+class Range(harness.Case):
+    def test_from_and_to(self):
+        self.record(app("evict"), options=["--schedule=lazy"], status=1)
+        last = self.info()["calls"]
+        for options, said in (([f"--from=#{last + 1}"], f"no call #{last + 1}; its last is #{last}"), ([f"--to=#{last + 1}"], f"no call #{last + 1}"),
+                              (["--from=#20", "--to=#10"], "--from=#20 comes behind --to=#10")):
+            self.assertSentence(zetrace("replay", *options, "t.zetrace"), 2, said)
+        for options in (["--from=#1"], [f"--from=#{last}"], ["--to=#1"], [f"--to=#{last}"], ["--from=#20", "--to=#20"]):
+            self.assertEqual(zetrace("replay", *options, "t.zetrace").returncode, 0, options)
+
+    def test_a_gap(self):
+        """Numbers that a cut trace has none of still bound a range, if there is a call in it."""
+        self.record(app("evict"), options=["--schedule=lazy"], status=1)
+        self.assertEqual(zetrace("trim", "-q", "-o", "cut.zetrace", "--needs=#11", "t.zetrace").returncode, 0)
+        numbers = [c["call"] for c in self.dump("cut.zetrace")]
+        gap = next(n for n in range(numbers[0], numbers[-1]) if n not in numbers)
+        self.assertEqual(zetrace("replay", f"--from=#{gap}", "cut.zetrace").returncode, 0)
+        self.assertSentence(zetrace("replay", f"--from=#{gap}", f"--to=#{gap}", "cut.zetrace"), 2, f"no call from #{gap} to #{gap}")
+
+
 if __name__ == "__main__":
     unittest.main()
