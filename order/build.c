@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "kernels.h"
 #include "l0_api.h"
 #include "read.h"
 
@@ -26,6 +27,8 @@ static void gone(zo_graph *g, uint32_t index, uint32_t object)
         zo_saw_object_gone(g, index, object, ZO_X_FENCE_GONE);
     else if (o->is_event)
         zo_saw_object_gone(g, index, object, ZO_X_EVENT_GONE);
+    else if (o->is_kernel || o->is_module)
+        zo_saw_object_gone(g, index, object, ZO_X_KERNEL_GONE);
 }
 
 static void freed(zo_reading *r, uint32_t index)
@@ -90,7 +93,12 @@ static void act(zo_reading *r, uint32_t index)
         }
         break;
     case ZT_K_FREE:
+        g->memory_epoch++;
         freed(r, index);
+        break;
+    case ZT_K_SET:
+        if (zt_param_by_role(f, ZT_R_KERNEL) != NULL)
+            zo_kernel_set(r, index);
         break;
     case ZT_K_EVICT:
         address = zt_param_by_role(f, ZT_R_PTR);

@@ -61,6 +61,8 @@ static const words of_kind[] = {
     [ZO_X_RACE] = {"E0", "nothing orders it against %s on the same bytes", NULL},
     [ZO_X_EVICT] = {"A1", "takes the memory from the device while %s may be using it", NULL},
     [ZO_X_FREE] = {"A2", "frees the memory while %s may be using it", NULL},
+    [ZO_X_EVICT_REACHED] = {"A3", "takes the memory from the device while %s may reach it by a pointer", NULL},
+    [ZO_X_FREE_REACHED] = {"A3", "frees the memory while %s may reach it by a pointer", NULL},
     [ZO_X_HOST_WRITE] = {"C1", "by then the host had written what %s may still have to read", NULL},
     [ZO_X_LIST_RESET] = {"B1", "resets or destroys the list while %s of it may be running", NULL},
     [ZO_X_LIST_AGAIN] = {"B1", "executes the list again while %s of its last execution may be running", NULL},
@@ -69,6 +71,7 @@ static const words of_kind[] = {
     [ZO_X_EVENT_RESET] = {"D1", "resets the event, and nothing orders that against %s of the same round", NULL},
     [ZO_X_EVENT_GONE] = {"B4", "destroys the event while %s may still need it", NULL},
     [ZO_X_STALE] = {"D2", "the wait passes on an older signal of the event; it does not wait for %s", NULL},
+    [ZO_X_KERNEL_GONE] = {"B3", "destroys the kernel or module while %s, a launch of it, may be running", NULL},
 };
 
 static bool is_reset(const zo_graph *g, uint32_t node)
@@ -225,9 +228,12 @@ static void from_conflict(zo_graph *g, const zo_conflict *c)
         f->hi = c->hi;
     }
     describe(g, f, &turned);
-    if (possible) {
-        also(f, c->possible ? "; ordered in this run, by what a trace of calls cannot show" : "; the exact bytes are not known");
-    }
+    if (c->through != 0)
+        also(f, "; mem#%u holds one", zo_object_at(g, c->through - 1)->base->generation);
+    if (possible)
+        also(f, c->possible      ? "; ordered in this run, by what a trace of calls cannot show"
+                : c->coarse == 2 ? "; what the kernel does there is not known"
+                                 : "; the exact bytes are not known");
 }
 
 /* -------------------------------------------------------------------------------------------------------- consequences */
@@ -294,7 +300,7 @@ static unsigned habits_behind(const zo_graph *g, const char *rule)
         const char *rule;
         unsigned habits;
     } reasons[] = {{"A2", ZO_H_FREE_WAITS},   {"B1", ZO_H_LIST_KEEPS}, {"B1q", ZO_H_QUEUE_KEEPS | ZO_H_IMMEDIATE_WAITS},
-                   {"B4", ZO_H_EVENT_KEEPS}, {"C1", ZO_H_HOST_COPIED}, {"A5", ZO_H_SUBMIT_RESIDENT}};
+                   {"B4", ZO_H_EVENT_KEEPS}, {"C1", ZO_H_HOST_COPIED}, {"A3", ZO_H_FREE_WAITS},  {"A5", ZO_H_SUBMIT_RESIDENT}};
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
         if (strcmp(rule, reasons[i].rule) == 0 && (g->known_habits & reasons[i].habits))
             return g->known_habits & reasons[i].habits;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels.h"
 #include "read.h"
 
 /* --------------------------------------------------------------------------------------------------- one call's words */
@@ -15,19 +16,19 @@ void zo_read_begin(zo_reading *r, zo_graph *g, const zt_call *call)
     r->walk = (zt_walk){.func = call->func, .words = call->words, .phase = ZT_ENTER, .memory = &r->memory};
 }
 
-static uint32_t handle_index(zo_reading *r, const zt_field *f, uint64_t handle)
+uint32_t zo_read_handle(zo_reading *r, const zt_field *f, uint64_t handle)
 {
     return zo_object_index(r->g, zt_object_of_handle(r->g->names, &zt_types[f->type], handle));
 }
 
-static uint32_t object_by_role(zo_reading *r, enum zt_role role)
+uint32_t zo_read_object(zo_reading *r, enum zt_role role)
 {
     const zt_field *const f = zt_param_by_role(r->call->func, role);
-    return f != NULL && f->shape == ZT_VALUE && zt_types[f->type].cls == ZT_HANDLE ? handle_index(r, f, r->call->words[f->offset])
+    return f != NULL && f->shape == ZT_VALUE && zt_types[f->type].cls == ZT_HANDLE ? zo_read_handle(r, f, r->call->words[f->offset])
                                                                                     : ZO_NONE;
 }
 
-static const uint64_t *array_by_role(zo_reading *r, enum zt_role role, const zt_field **f, uint32_t *n)
+const uint64_t *zo_read_array(zo_reading *r, enum zt_role role, const zt_field **f, uint32_t *n)
 {
     *f = zt_param_by_role(r->call->func, role);
     const int64_t count = *f && (*f)->shape == ZT_ARRAY ? zt_eval_param(&r->walk, &(*f)->count) : 0;
@@ -41,9 +42,9 @@ static const uint64_t *array_by_role(zo_reading *r, enum zt_role role, const zt_
 
 uint32_t zo_read_subject(zo_reading *r)
 {
-    static const enum zt_role roles[] = {ZT_R_DESTROY, ZT_R_EVENT, ZT_R_FENCE, ZT_R_QUEUE, ZT_R_LIST, ZT_R_SELF, ZT_R_KERNEL};
+    static const enum zt_role roles[] = {ZT_R_DESTROY, ZT_R_EVENT, ZT_R_FENCE, ZT_R_QUEUE, ZT_R_LIST, ZT_R_SELF, ZT_R_KERNEL, ZT_R_MODULE};
     for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
-        const uint32_t found = object_by_role(r, roles[i]);
+        const uint32_t found = zo_read_object(r, roles[i]);
         if (found != ZO_NONE)
             return found;
     }
@@ -86,21 +87,23 @@ static uint32_t append(zo_reading *r, uint32_t index)
 {
     zo_graph *const g = r->g;
     const zt_func *const f = r->call->func;
-    zo_command c = {.call = index, .list = object_by_role(r, ZT_R_LIST), .signal = object_by_role(r, ZT_R_SIGNAL),
-                    .reset = object_by_role(r, ZT_R_EVENT), .waits = (uint32_t)g->n_waits, .accesses = (uint32_t)g->n_accesses};
+    zo_command c = {.call = index, .list = zo_read_object(r, ZT_R_LIST), .signal = zo_read_object(r, ZT_R_SIGNAL),
+                    .reset = zo_read_object(r, ZT_R_EVENT), .waits = (uint32_t)g->n_waits, .accesses = (uint32_t)g->n_accesses};
     if (c.list == ZO_NONE)
         return ZO_NONE;
     const zt_field *field;
     uint32_t n;
-    const uint64_t *const waits = array_by_role(r, ZT_R_WAITS, &field, &n);
+    const uint64_t *const waits = zo_read_array(r, ZT_R_WAITS, &field, &n);
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t event = handle_index(r, field, waits[i]);
+        const uint32_t event = zo_read_handle(r, field, waits[i]);
         if (event != ZO_NONE && ZO_PUSH(g, g->waits, g->n_waits, g->room_waits, event))
             c.n_waits++;
     }
     for (unsigned i = 0; i < f->n_params; i++)
         if (f->params[i].shape == ZT_ADDRESS && f->params[i].access != 0)
             add_access(r, &c, &f->params[i]);
+    if (zt_param_by_role(f, ZT_R_KERNEL) != NULL)
+        zo_launch(r, index, &c);
     if (f->flags & ZT_F_BARRIER)
         c.flags |= ZO_BARRIER | ZO_HOLDS_BACK;
     else if (zt_param_by_role(f, ZT_R_WAITS) != NULL && zt_param_by_role(f, ZT_R_SIGNAL) == NULL)
@@ -119,8 +122,8 @@ static void add_submit(zo_graph *g, uint32_t object, zo_range r)
 
 uint32_t zo_read_carrier(zo_reading *r)
 {
-    const uint32_t queue = object_by_role(r, ZT_R_QUEUE);
-    return queue != ZO_NONE ? queue : object_by_role(r, ZT_R_LIST);
+    const uint32_t queue = zo_read_object(r, ZT_R_QUEUE);
+    return queue != ZO_NONE ? queue : zo_read_object(r, ZT_R_LIST);
 }
 
 void zo_read_execute(zo_reading *r, uint32_t index)
@@ -129,7 +132,7 @@ void zo_read_execute(zo_reading *r, uint32_t index)
     const zt_field *field;
     uint32_t n;
     const uint32_t carrier = zo_read_carrier(r);
-    const uint64_t *const lists = array_by_role(r, ZT_R_LISTS, &field, &n);
+    const uint64_t *const lists = zo_read_array(r, ZT_R_LISTS, &field, &n);
     if (carrier == ZO_NONE)
         return;
     const uint32_t chain = zo_chain_of_carrier(g, carrier), first = (uint32_t)g->chains[chain].n + 1;
@@ -143,7 +146,7 @@ void zo_read_execute(zo_reading *r, uint32_t index)
         }
     }
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t list = handle_index(r, field, lists[i]);
+        const uint32_t list = zo_read_handle(r, field, lists[i]);
         zo_object *const l = zo_object_at(g, list);
         if (l == NULL)
             continue;
@@ -154,7 +157,7 @@ void zo_read_execute(zo_reading *r, uint32_t index)
             zo_submit(g, index, carrier, l->commands[k]);
         add_submit(g, list, (zo_range){chain, from, (uint32_t)g->chains[chain].n});
     }
-    if (object_by_role(r, ZT_R_SIGNAL) != ZO_NONE) {
+    if (zo_read_object(r, ZT_R_SIGNAL) != ZO_NONE) {
         const uint32_t own = append(r, index);
         if (own != ZO_NONE) {
             g->commands[own].n_waits = 0;
@@ -163,7 +166,7 @@ void zo_read_execute(zo_reading *r, uint32_t index)
             g->instances[g->n_instances - 1].execution = 2; /* of the call: its waits are the first */
         }
     }
-    const uint32_t fence = object_by_role(r, ZT_R_FENCE);
+    const uint32_t fence = zo_read_object(r, ZT_R_FENCE);
     if (fence != ZO_NONE)
         add_submit(g, fence, (zo_range){chain, first, (uint32_t)g->chains[chain].n});
 }

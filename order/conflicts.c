@@ -4,8 +4,12 @@
 #include <string.h>
 
 #include "check.h"
+#include "kernels.h"
 
 #define HISTORY_MAX 2048u   /* accesses of one allocation that are remembered */
+#define GIVEN_MAX 256u      /* of them, those of kernels */
+#define GIVEN_NEAR 8u       /* launches that a launch with the same memory is compared with */
+#define GIVEN_PAIRS 64u     /* unordered ones for one allocation */
 #define CONFLICTS_MAX (1u << 20)
 #define USES_MAX 256u       /* of an event in one round */
 
@@ -45,17 +49,44 @@ static bool overlap(const zo_access *a, const zo_access *b)
 
 /* ------------------------------------------------------------------------------------------------------------ memory */
 
-static void race(zo_graph *g, const zo_history *old, const zo_access *access, uint32_t node)
+static void race(zo_graph *g, zo_object *mem, const zo_history *old, const zo_access *access, uint32_t node)
 {
+    mem->facts.given_pairs += old->access.given && access->given && mem->facts.given_pairs < GIVEN_PAIRS;
     zo_conflict_add(g, (zo_conflict){.kind = ZO_X_RACE, .a = old->node, .b = node, .object = access->mem,
                          .lo = old->access.lo > access->lo ? old->access.lo : access->lo,
                          .hi = old->access.hi < access->hi ? old->access.hi : access->hi,
-                         .coarse = old->access.coarse || access->coarse});
+                         .coarse = old->access.given || access->given ? 2 : old->access.coarse || access->coarse});
 }
 
 static bool over_by_clock(const zo_graph *g, uint32_t x, uint32_t y)
 {
     return zo_clock_at(g->instances[y].clock, g->instances[x].chain) >= g->instances[x].position;
+}
+
+/* Place of the oldest of the newest entries that launches left. */
+static size_t near_given(zo_graph *g, const zo_object *mem)
+{
+    size_t i = mem->n_history;
+    if (mem->facts.given_pairs >= GIVEN_PAIRS && i > 0) { /* more of the same would be told without end */
+        g->doubts.conflicts++;
+        return i;
+    }
+    for (unsigned n = 0; i > 0 && n < GIVEN_NEAR; i--)
+        n += mem->history[i - 1].access.given;
+    return i;
+}
+
+static void forget_given(zo_graph *g, zo_object *mem, size_t n)
+{
+    size_t kept = 0;
+    g->doubts.accesses += n;
+    for (size_t i = 0; i < mem->n_history; i++) {
+        const bool drop = n > 0 && mem->history[i].access.given;
+        n -= drop;
+        if (!drop)
+            mem->history[kept++] = mem->history[i];
+    }
+    mem->n_history = kept;
 }
 
 static void access_memory(zo_graph *g, const zo_access *access, uint32_t node)
@@ -65,26 +96,32 @@ static void access_memory(zo_graph *g, const zo_access *access, uint32_t node)
         return;
     const size_t room = zo_limit(g, HISTORY_MAX);
     const bool full = mem->n_history >= room;
-    size_t kept = 0;
+    const size_t near = access->given && access->write ? near_given(g, mem) : 0;
+    size_t kept = 0, n_given = 0;
     for (size_t i = 0; i < mem->n_history; i++) {
         const zo_history h = mem->history[i];
         bool drop = false;
         if (h.node != node && overlap(&h.access, access)) {
-            const bool clash = h.access.write || access->write;
+            const bool given = h.access.given && access->given;
+            const bool clash = (h.access.write || access->write) && (!given || i >= near);
             const bool covered = access->lo <= h.access.lo && access->hi >= h.access.hi && !access->coarse &&
-                                 (access->write || !h.access.write);
+                                 (access->write || !h.access.write) && (given || !access->given);
             if ((clash || covered)) {
                 /* what two reads drop of one another is worth no search while there is room for both */
-                const bool ordered = clash || full ? zo_before(g, h.node, node) : over_by_clock(g, h.node, node);
+                const bool ordered = clash || (full && !given) ? zo_before(g, h.node, node) : over_by_clock(g, h.node, node);
                 if (clash && !ordered && !zo_before(g, node, h.node))
-                    race(g, &h, access, node);
+                    race(g, mem, &h, access, node);
                 drop = covered && ordered;
             }
         }
-        if (!drop)
+        if (!drop) {
+            n_given += h.access.given;
             mem->history[kept++] = h;
+        }
     }
     mem->n_history = kept;
+    if (access->given && n_given >= zo_limit(g, GIVEN_MAX))
+        forget_given(g, mem, n_given / 4 + 1);
     if (mem->n_history >= room) {
         const size_t old = room / 4 + 1;
         memmove(mem->history, mem->history + old, (mem->n_history - old) * sizeof(*mem->history));
@@ -142,12 +179,30 @@ static bool see_in_flight(void *ctx, zo_graph *g, uint32_t x, const zo_access *a
     return false;
 }
 
+static bool see_reaching(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
+{
+    const visit *const v = ctx;
+    const zo_command *const c = &g->commands[g->instances[x].command];
+    (void)access;
+    for (uint32_t i = 0; i < c->n_accesses; i++)
+        if (g->accesses[c->accesses + i].mem == v->what->mem)
+            return false; /* it names it */
+    if (zo_before(g, x, v->node))
+        return false;
+    const uint32_t through = zo_pointer_seen(g, v->what->mem, c);
+    zo_conflict_add(g, (zo_conflict){.kind = v->kind, .a = x, .b = v->node, .object = v->what->mem, .lo = v->what->lo, .hi = v->what->hi,
+                                     .through = through == ZO_NONE ? 0 : through + 1, .coarse = through == ZO_NONE ? 2 : 0});
+    return false;
+}
+
 void zo_saw_memory_gone(zo_graph *g, uint32_t call, int kind)
 {
     const zo_call *const c = &g->calls[call];
     const zo_access all = {.lo = c->lo, .hi = c->hi, .mem = c->object, .write = 1};
     visit v = {.what = &all, .node = call | ZO_CALL_BIT, .kind = kind};
     zo_each_user(g, &all, see_in_flight, &v);
+    v.kind = kind == ZO_X_EVICT ? ZO_X_EVICT_REACHED : ZO_X_FREE_REACHED;
+    zo_each_reacher(g, c->object, false, see_reaching, &v);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- objects */
@@ -180,6 +235,12 @@ void zo_saw_object_gone(zo_graph *g, uint32_t call, uint32_t index, int kind)
         const zo_range all = {o->chain, 1, (uint32_t)(o->chain == ZO_NONE ? 0 : g->chains[o->chain].n)};
         if (all.hi > 0)
             in_range(g, call, index, &all, kind);
+        return;
+    }
+    if (kind == ZO_X_KERNEL_GONE) {
+        const zo_access whole = {.mem = index, .hi = 1};
+        visit v = {.what = &whole, .node = call | ZO_CALL_BIT, .kind = kind};
+        zo_each_user(g, &whole, see_in_flight, &v);
         return;
     }
     if (kind == ZO_X_EVENT_GONE) {

@@ -29,6 +29,7 @@ const char *zo_conflict_name(int kind)
 {
     static const char *const names[] = {
         [ZO_X_RACE] = "race", [ZO_X_EVICT] = "evict", [ZO_X_FREE] = "free", [ZO_X_HOST_WRITE] = "host write",
+        [ZO_X_EVICT_REACHED] = "evict of what is reached", [ZO_X_FREE_REACHED] = "free of what is reached", [ZO_X_KERNEL_GONE] = "kernel destroyed",
         [ZO_X_LIST_RESET] = "list reset", [ZO_X_LIST_AGAIN] = "list again", [ZO_X_CARRIER_GONE] = "queue destroyed",
         [ZO_X_FENCE_GONE] = "fence gone", [ZO_X_EVENT_RESET] = "event reset", [ZO_X_EVENT_GONE] = "event destroyed",
         [ZO_X_STALE] = "old signal"};

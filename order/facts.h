@@ -16,6 +16,8 @@ typedef struct zo_facts { /* of an object */
     size_t conflicts_then;       /* number of conflicts when it was evicted */
     uint32_t failed;             /* list, fence: call of its last submit, which failed */
     uint32_t users[2];           /* last call that one thread at a time may make, and the last one of any other thread */
+    uint8_t reached;             /* context: how its launches reach memory without naming it: bit set of enum zo_reach */
+    uint8_t given_pairs;         /* allocation: unordered pairs of launches that were given it */
     bool is_pool;                /* events were made in it */
     bool timestamps;             /* pool: its events have time stamps; event: of such a pool */
     bool shared;                 /* two threads using it has been told */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "kernels.h"
 #include "read.h"
 
 bool zo_grow(zo_graph *g, void *array, size_t n, size_t *room, size_t element)
@@ -42,9 +43,12 @@ uint32_t zo_object_index(zo_graph *g, const zt_object *base)
         const zt_object *const next = list[g->n_objects];
         const zo_object o = {.base = next, .chain = ZO_NONE, .parent = ZO_NONE, .signaller = ZO_NONE, .attempt = ZO_NONE,
                              .assigned = ZO_NONE, .last_reset = ZO_NONE, .is_event = is_kind(next, "event"),
-                             .is_fence = is_kind(next, "fence"), .is_queue = is_kind(next, "queue"), .is_list = is_kind(next, "list")};
+                             .is_fence = is_kind(next, "fence"), .is_queue = is_kind(next, "queue"), .is_list = is_kind(next, "list"),
+                             .is_memory = is_kind(next, "mem"), .is_kernel = is_kind(next, "kernel"), .is_module = is_kind(next, "module")};
         if (!ZO_PUSH(g, g->objects, g->n_objects, g->room_objects, o))
             return ZO_NONE;
+        if (o.is_memory)
+            zo_memory_seen(g, next);
     }
     return base->index;
 }
@@ -82,6 +86,7 @@ static void free_object(zo_object *o)
     free(o->commands);
     free(o->submits);
     free(o->history);
+    zo_kernel_free(o->kernel);
 }
 
 void zo_graph_free(zo_graph *g)

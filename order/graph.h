@@ -45,6 +45,7 @@ typedef struct zo_access {
     uint64_t lo, hi; /* from the allocation's start; absolute in pageable memory */
     uint32_t mem;    /* index of the object */
     uint8_t write, coarse; /* coarse: somewhere in there, perhaps */
+    uint8_t given;         /* to a kernel: referenced for certain, read or written perhaps; see kernels.h */
 } zo_access;
 
 enum zo_command_flags {
@@ -133,7 +134,7 @@ typedef struct zo_object {
     uint32_t parent;  /* pool, queue */
     uint32_t children; /* alive that were made from it */
     bool gone;
-    bool in_order, synchronous, immediate, counter_based, closed, is_fence, is_event, is_queue, is_list;
+    bool in_order, synchronous, immediate, counter_based, closed, is_fence, is_event, is_queue, is_list, is_memory, is_kernel, is_module;
     /* event */
     bool signalled;
     uint32_t signaller;          /* node that set it, ZO_NONE */
@@ -146,6 +147,7 @@ typedef struct zo_object {
     uint32_t *commands; size_t n_commands, room_commands;
     zo_range *submits; size_t n_submits, room_submits;
     zo_history *history; size_t n_history, room_history;
+    struct zo_kernel *kernel; /* kernels.c: what it was set to, NULL: nothing */
     zo_facts facts;
 } zo_object;
 
@@ -191,6 +193,8 @@ struct zo_graph {
     uint32_t device; /* its number, 0: not seen */
     zo_memory_of_rules rules;
     zo_doubts doubts; /* but for the searches: `doubtful` */
+    uint64_t memory_lo, memory_hi; /* all allocations by now lie in between */
+    uint32_t memory_epoch;         /* changes with each allocation and free */
     uint32_t *open; size_t n_open, room_open; /* calls that have not returned */
     uint32_t *unmet; size_t n_unmet, room_unmet; /* waits that gave up */
 };

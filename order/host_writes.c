@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "read.h"
+#include "kernels.h"
 
 /* ------------------------------------------------------------------------------------------------------------- spans */
 
@@ -47,6 +47,7 @@ static void cut(zo_graph *g, spans *s, uint64_t lo, uint64_t hi)
 #define PAGES_MAX 16384u /* kept; of what does not fit all is new */
 #define LEARN_MAX (1ull << 32)
 #define GAP       64u    /* equal bytes between two changes that are taken for one */
+#define SEARCHES_MAX 64u  /* for pointers, in all that was seen */
 #define LOOKS_MAX (1u << 28) /* pages of all contents that are looked at: a file may claim contents of any length */
 
 typedef struct look {
@@ -68,6 +69,7 @@ struct zo_sightings {
     page **at;
     size_t n, room; /* a power of two */
     uint64_t looked; /* pages */
+    unsigned searches;
     spans changed, left, moved, either; /* of the content that is looked at; either: the host's or a command's */
 };
 
@@ -191,6 +193,30 @@ static const uint8_t *bytes_of(zo_graph *g, const zt_content *content)
     return content->data != NULL || have >= content->len ? bytes : NULL;
 }
 
+static bool holds(const page *p, uint64_t lo, uint64_t hi)
+{
+    for (size_t i = 0; i < p->n; i++)
+        for (uint32_t at = (p->looks[i].lo + 7) / 8 * 8; p->looks[i].known && at + 8 <= p->looks[i].hi; at += 8) {
+            uint64_t word;
+            memcpy(&word, p->bytes + at, sizeof(word));
+            if (word >= lo && word < hi)
+                return true;
+        }
+    return false;
+}
+
+uint32_t zo_pointer_seen(zo_graph *g, uint32_t mem, const zo_command *c)
+{
+    struct zo_sightings *const s = g->sightings;
+    const zt_object *const to = zo_object_at(g, mem)->base;
+    if (s == NULL || s->searches++ >= SEARCHES_MAX)
+        return ZO_NONE;
+    for (size_t i = 0; i < s->room; i++)
+        if (s->at[i] != NULL && s->at[i]->mem != mem && zo_may_read(g, c, s->at[i]->mem) && holds(s->at[i], to->value, to->value + to->size))
+            return s->at[i]->mem;
+    return ZO_NONE;
+}
+
 /* ----------------------------------------------------------------------------------------------------- what is the host's */
 
 typedef struct since { /* a look; NULL: none was there */
@@ -207,6 +233,13 @@ static bool see_writer(void *ctx, zo_graph *g, uint32_t x, const zo_access *acce
     if (s->look == NULL || !(s->look->at_return ? zo_ended_by_return(g, x, s->look->call) : zo_before(g, x, s->look->call | ZO_CALL_BIT)))
         cut(g, s->left, access->lo, access->hi);
     return s->left->n == 0;
+}
+
+/* A kernel that may get there by a pointer may write anywhere. */
+static bool see_reaching_writer(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
+{
+    const zo_access everywhere = {.mem = access->mem, .hi = UINT64_MAX, .write = 1};
+    return see_writer(ctx, g, x, &everywhere);
 }
 
 /* Of a stretch, what differs from the look, in runs. */
@@ -253,7 +286,8 @@ static void find_changes(zo_graph *g, const zo_access *all, const page *p, const
     left->n = 0;
     add(g, left, lo, hi);
     since s = {l, left};
-    zo_each_user(g, &part, see_writer, &s);
+    if (!zo_each_user(g, &part, see_writer, &s))
+        zo_each_reacher(g, part.mem, true, see_reaching_writer, &s);
     rest(g, lo, hi);
     for (size_t i = 0; i < left->n; i++) {
         if (l != NULL && l->known && bytes != NULL)
@@ -397,6 +431,12 @@ static bool see_unfinished(void *ctx, zo_graph *g, uint32_t x, const zo_access *
     return !zo_ended_by_return(g, x, r->call);
 }
 
+static bool see_unfinished_reach(void *ctx, zo_graph *g, uint32_t x, const zo_access *access)
+{
+    const zo_access everywhere = {.mem = access->mem, .hi = UINT64_MAX, .write = 1, .coarse = 1};
+    return see_unfinished(ctx, g, x, &everywhere);
+}
+
 static void read_add(zo_graph *g, uint32_t index, zo_write read, bool learn)
 {
     if (learn) {
@@ -420,7 +460,7 @@ static void see_readback(zo_graph *g, uint32_t index, const zt_content *content,
         return;
     left->n = 0;
     add(g, left, all.lo, all.hi);
-    if (zo_each_user(g, &all, see_unfinished, &r)) {
+    if (zo_each_user(g, &all, see_unfinished, &r) || zo_each_reacher(g, all.mem, true, see_unfinished_reach, &r)) {
         read_add(g, index, (zo_write){.content = number}, false);
         return;
     }

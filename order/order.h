@@ -52,14 +52,17 @@ enum zo_edge_kind {
 /* Why two nodes must not be unordered. */
 enum zo_conflict_kind {
     ZO_X_RACE,          /* two commands, one writes */
-    ZO_X_EVICT, ZO_X_FREE, ZO_X_HOST_WRITE,
+    ZO_X_EVICT, ZO_X_FREE,
+    ZO_X_EVICT_REACHED, ZO_X_FREE_REACHED, /* a kernel may get there by pointers in memory */
+    ZO_X_HOST_WRITE,
     ZO_X_LIST_RESET,    /* or destroyed */
     ZO_X_LIST_AGAIN,    /* executed while in flight */
     ZO_X_CARRIER_GONE,  /* queue or immediate list destroyed */
     ZO_X_FENCE_GONE,    /* reset or destroyed */
     ZO_X_EVENT_RESET,   /* by host or device, against a signal or wait of the same round */
     ZO_X_EVENT_GONE,
-    ZO_X_STALE          /* a wait passed on an older signal */
+    ZO_X_STALE,         /* a wait passed on an older signal */
+    ZO_X_KERNEL_GONE    /* kernel or module destroyed */
 };
 
 /* A call, or the execution of the command that it appended. */
@@ -73,7 +76,8 @@ typedef struct zo_conflict {
     uint32_t a, b;    /* nodes: a is the one that is to come first (in flight when b came) */
     uint32_t object;  /* memory, event, list, ... */
     uint64_t lo, hi;  /* bytes, memory only */
-    uint8_t coarse;   /* perhaps: the table can't tell the bytes */
+    uint32_t through; /* memory that holds a pointer to it, index + 1; 0: none was seen */
+    uint8_t coarse;   /* perhaps: the table can't tell the bytes (1), or what a kernel does there (2) */
     uint8_t possible; /* a thread had been told of a's end before b: ordered in this run, by what a trace cannot show */
     uint8_t forced;   /* b comes before a in every order: the program itself sees to it */
 } zo_conflict;

@@ -7,6 +7,17 @@
 
 /* ----------------------------------------------------------------------------------------------------------- lists */
 
+static void of_destroyed_kernel(zo_graph *g, uint32_t index, const zo_command *c, const zo_object *o)
+{
+    zo_finding *const f = zo_found_call(g, "B3", index, o->base->index, ZO_ERROR);
+    ZO_SAY(f, "submits #%llu, a launch of %s#%u, destroyed by #%llu in between", zo_number(g, c->call), o->base->kind, o->base->generation,
+           (unsigned long long)o->base->destroyed);
+    zo_finding_call(f, o->base->destroyed);
+    zo_finding_call(f, zo_number(g, c->call));
+    ZO_MISSING(f, "the destruction behind the last submit of the list");
+    ZO_REPAIR(f, "destroy %s#%u only when no list holds a launch of it", o->base->kind, o->base->generation);
+}
+
 static void poisoned(zo_graph *g, uint32_t index, const zo_object *list)
 {
     for (size_t i = 0; i < list->n_commands; i++) {
@@ -14,6 +25,12 @@ static void poisoned(zo_graph *g, uint32_t index, const zo_object *list)
         for (uint32_t k = 0; k < c->n_accesses; k++) {
             const zo_object *const mem = zo_object_at(g, g->accesses[c->accesses + k].mem);
             if (mem == NULL || mem->base == NULL || mem->base->destroyed == 0)
+                continue;
+            if (mem->is_kernel || mem->is_module) {
+                of_destroyed_kernel(g, index, c, mem);
+                return;
+            }
+            if (!mem->is_memory)
                 continue;
             zo_finding *const f = zo_found_call(g, "A2", index, g->accesses[c->accesses + k].mem, ZO_ERROR);
             ZO_SAY(f, "submits #%llu, which uses mem#%u, freed by #%llu in between", zo_number(g, c->call),
@@ -155,9 +172,9 @@ static void states(zo_graph *g, uint32_t index)
         ZO_SAY(f, "a counter-based event is signalled by the device alone and never reset");
         ZO_REPAIR(f, "a regular event, or no reset: each new signal begins a new round");
     }
-    if (kind == ZT_K_DESTROY && o->children > 0 && (o->is_queue || o->facts.is_pool)) {
-        const char *const what = o->is_queue ? "fences" : "events";
-        zo_finding *const f = zo_found_call(g, o->is_queue ? "B2" : "B4", index, c->object, ZO_ERROR);
+    if (kind == ZT_K_DESTROY && o->children > 0 && (o->is_queue || o->facts.is_pool || o->is_module)) {
+        const char *const what = o->is_queue ? "fences" : o->is_module ? "kernels" : "events";
+        zo_finding *const f = zo_found_call(g, o->is_queue ? "B2" : o->is_module ? "B3" : "B4", index, c->object, ZO_ERROR);
         ZO_SAY(f, "destroys %s#%u while %u of its %s are alive", o->base->kind, o->base->generation, o->children, what);
         ZO_REPAIR(f, "destroy the %s first", what);
     }

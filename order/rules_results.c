@@ -67,7 +67,7 @@ static bool found_already(zo_graph *g, uint32_t index)
             continue;
         const uint32_t later = c->b & ZO_CALL_BIT ? c->b & ~ZO_CALL_BIT : g->instances[c->b].submit;
         const zo_instance *const x = &g->instances[c->a];
-        if (c->possible || x->submit >= index || later <= index || g->calls[later].chain != wait->chain ||
+        if (c->possible || c->coarse == 2 || x->submit >= index || later <= index || g->calls[later].chain != wait->chain ||
             !covers(g, wait, o, x))
             continue;
         unheeded(g, index, later, c->a);
@@ -83,7 +83,7 @@ static bool meet(const zo_graph *g, const zo_instance *x, const zo_instance *y)
         for (uint32_t k = 0; k < b->n_accesses; k++) {
             const zo_access *const p = &g->accesses[a->accesses + i], *const q = &g->accesses[b->accesses + k];
             if (p->mem == q->mem && p->lo < q->hi && q->lo < p->hi && (p->write || q->write) && !p->coarse &&
-                !q->coarse)
+                !q->coarse && !p->given && !q->given)
                 return true;
         }
     return false;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph.h"
+#include "kernels.h"
 
 static bool with(const zo_graph *g, unsigned edge)
 {
@@ -308,6 +308,15 @@ void zo_sync_done(zo_graph *g, uint32_t index)
     }
 }
 
+static bool see_done(void *call, zo_graph *g, uint32_t x, const zo_access *access)
+{
+    const zo_range r = ended(g, x);
+    (void)access;
+    if (g->instances[x].order != 0)
+        zo_told(g, *(uint32_t *)call, &r, 1);
+    return false;
+}
+
 void zo_users_done(zo_graph *g, uint32_t index)
 {
     const zo_object *const mem = zo_object_at(g, g->calls[index].object);
@@ -317,4 +326,6 @@ void zo_users_done(zo_graph *g, uint32_t index)
         const zo_range r = ended(g, mem->history[i].node);
         zo_told(g, index, &r, 1);
     }
+    if (with(g, ZO_E_FREE))
+        zo_each_reacher(g, g->calls[index].object, false, see_done, &index);
 }

@@ -108,6 +108,80 @@ static void another_context(void)
     MUST(zeContextDestroy(other.context));
 }
 
+/* Arguments that come with a launch are used in place of those that the kernel was given before. */
+static void arguments_brought(void)
+{
+    void *const memory = device_new(&a, SIZE);
+    set_pointer(kernel, 0, memory);
+    launch_with(&a, list, kernel, (void *[]){NULL}, gate);
+    submit();
+    MUST(zeMemFree(a.context, memory));
+    finish();
+}
+
+/* A free that waits for its users says that they are done with all else, too. */
+static void free_that_waits(void)
+{
+    void *const first = device_new(&a, SIZE), *const second = device_new(&a, SIZE);
+    const ze_memory_free_ext_desc_t blocking = {.stype = ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC,
+                                                .freePolicy = ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE};
+    MUST(zeKernelSetIndirectAccess(kernel, ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE));
+    launch(list, kernel, NULL);
+    submit();
+    MUST(zeMemFreeExt(a.context, &blocking, first));
+    MUST(zeMemFree(a.context, second));
+    finish();
+}
+
+/*
+ * Memory that the kernel may write changes while a copy of it is in flight: by the kernel, for all that a checker can know. Here the host
+ * does it in its place.
+ */
+static void written_by_kernel(void (*launch_it)(void *memory))
+{
+    unsigned char *const memory = shared_new(&a, SIZE);
+    memset(memory, 1, SIZE);
+    launch_it(memory);
+    MUST(zeCommandListAppendBarrier(list, NULL, 0, NULL));
+    MUST(zeCommandListAppendMemoryCopy(list, device_new(&a, SIZE), memory, SIZE, NULL, 1, &gate));
+    submit();
+    memset(memory, 2, SIZE);
+    finish();
+}
+
+static void by_argument(void *memory)
+{
+    set_pointer(kernel, 0, memory);
+    launch(list, kernel, NULL);
+}
+
+static void by_flag(void *memory)
+{
+    (void)memory;
+    MUST(zeKernelSetIndirectAccess(kernel, ZE_KERNEL_INDIRECT_ACCESS_FLAG_SHARED));
+    launch(list, kernel, NULL);
+}
+
+static void by_brought(void *memory)
+{
+    launch_with(&a, list, kernel, &memory, NULL);
+}
+
+static void written_by_argument(void)
+{
+    written_by_kernel(by_argument);
+}
+
+static void written_by_flag(void)
+{
+    written_by_kernel(by_flag);
+}
+
+static void written_by_brought(void)
+{
+    written_by_kernel(by_brought);
+}
+
 static void log_after_module(void)
 {
     ze_module_build_log_handle_t log;
@@ -162,6 +236,11 @@ static const struct mode {
              {"flags-of-another-kind", flags_of_another_kind},
              {"allocated-later", allocated_later},
              {"another-context", another_context},
+             {"arguments-brought", arguments_brought},
+             {"free-that-waits", free_that_waits},
+             {"written-by-argument", written_by_argument},
+             {"written-by-flag", written_by_flag},
+             {"written-by-brought", written_by_brought},
              {"log-after-module", log_after_module},
              {"in-order", in_order},
              {"address-again", address_again}};

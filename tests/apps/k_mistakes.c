@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One mistake with a kernel each, for a checker to name: MODE says which, and without one they are listed. `fixed` as a second argument
- * does the same right. A gate holds the launch back. What comes of it is not looked at.
+ * does the same right. A gate holds the launch back. What comes of it is looked at for results alone.
  */
 #include "kernels.h"
 
 static app a;
-static bool fixed;
+static bool fixed, shown;
 static ze_command_queue_handle_t queue;
 static ze_command_list_handle_t list;
 static ze_event_handle_t gate;
@@ -132,6 +132,32 @@ static void stale_argument(void)
     wait_queue();
 }
 
+static void evicted_before_submit(void)
+{
+    void *const memory = device_new(&a, SIZE);
+    set_pointer(kernel, 0, memory);
+    launch(list, kernel, gate);
+    evict_it(memory);
+    if (fixed)
+        MUST(zeContextMakeMemoryResident(a.context, a.device, memory, SIZE));
+    submit();
+    wait_queue();
+}
+
+static void one_of_several_freed(void)
+{
+    void *const memory = device_new(&a, SIZE);
+    ze_kernel_handle_t kernels[] = {kernel_new(module), kernel};
+    uint32_t *const count = host_new(&a, SIZE);
+    ze_group_count_t *const groups = host_new(&a, SIZE);
+    set_pointer(kernel, 0, memory);
+    MUST(zeCommandListAppendLaunchMultipleKernelsIndirect(list, 2, kernels, count, groups, NULL, 1, &gate));
+    submit();
+    if (!fixed)
+        free_it(memory);
+    wait_queue();
+}
+
 static void kernel_in_flight(void)
 {
     around(destroy_kernel, NULL);
@@ -176,28 +202,42 @@ static void argument_too_late(void)
     wait_queue();
 }
 
-static void launches_unordered(void)
+static void launch_copy(void *to, void *from)
 {
-    void *const memory = device_new(&a, SIZE);
-    set_pointer(kernel, 0, memory);
-    launch(list, kernel, gate);
+    set_pointer(kernel, 0, to);
+    set_pointer(kernel, 1, from);
+    launch(list, kernel, NULL);
+}
+
+static void copy(void *to, void *from)
+{
+    MUST(zeCommandListAppendMemoryCopy(list, to, from, SIZE, NULL, 0, NULL));
+}
+
+/* A launch is to make what is read next: on this driver it copies from its second argument to its first. */
+static void read_unordered(void (*read)(void *to, void *from))
+{
+    void *const middle = device_new(&a, SIZE);
+    unsigned char *const from = host_new(&a, SIZE), *const to = host_new(&a, SIZE);
+    memset(from, 1, SIZE);
+    memset(to, 0, SIZE);
+    launch_copy(middle, from);
     if (fixed)
         MUST(zeCommandListAppendBarrier(list, NULL, 0, NULL));
-    launch(list, kernel, NULL);
+    read(to, middle);
     submit();
     wait_queue();
+    shown = to[0] != 1;
+}
+
+static void launches_unordered(void)
+{
+    read_unordered(launch_copy);
 }
 
 static void copy_unordered(void)
 {
-    void *const memory = device_new(&a, SIZE);
-    set_pointer(kernel, 0, memory);
-    launch(list, kernel, gate);
-    if (fixed)
-        MUST(zeCommandListAppendBarrier(list, NULL, 0, NULL));
-    MUST(zeCommandListAppendMemoryCopy(list, device_new(&a, SIZE), memory, SIZE, NULL, 0, NULL));
-    submit();
-    wait_queue();
+    read_unordered(copy);
 }
 
 static const struct mode {
@@ -211,6 +251,8 @@ static const struct mode {
              {"pointed-to-freed", pointed_to_freed},
              {"freed-before-submit", freed_before_submit},
              {"stale-argument", stale_argument},
+             {"evicted-before-submit", evicted_before_submit},
+             {"one-of-several-freed", one_of_several_freed},
              {"kernel-in-flight", kernel_in_flight},
              {"module-in-flight", module_in_flight},
              {"module-before-kernel", module_before_kernel},
@@ -233,7 +275,7 @@ int main(int argc, char **argv)
             module = module_new(&a, NULL);
             kernel = kernel_new(module);
             modes[i].run();
-            return GOOD;
+            return verdict(shown, argv[1]);
         }
     }
     return argc < 2 ? GOOD : CANNOT;

@@ -36,6 +36,17 @@ static inline void launch(ze_command_list_handle_t list, ze_kernel_handle_t kern
     MUST(zeCommandListAppendLaunchKernel(list, kernel, &one, NULL, wait != NULL, wait != NULL ? &wait : NULL));
 }
 
+/* Younger than the headers this is built with. */
+static inline void launch_with(const app *a, ze_command_list_handle_t list, ze_kernel_handle_t kernel, void **arguments, ze_event_handle_t wait)
+{
+    typedef ze_result_t (*launch_fn)(ze_command_list_handle_t, ze_kernel_handle_t, ze_group_count_t, ze_group_count_t, void **, const void *,
+                                     ze_event_handle_t, uint32_t, ze_event_handle_t *);
+    const ze_group_count_t one = {1, 1, 1};
+    void *address;
+    MUST(zeDriverGetExtensionFunctionAddress(a->driver, "zeCommandListAppendLaunchKernelWithArguments", &address));
+    MUST(((launch_fn)address)(list, kernel, one, one, arguments, NULL, NULL, wait != NULL, wait != NULL ? &wait : NULL));
+}
+
 static inline void *shared_new(const app *a, size_t size)
 {
     const ze_device_mem_alloc_desc_t device = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC};

@@ -31,6 +31,7 @@ static struct {
     void *library;
     ze_command_list_dditable_t list;
     ze_mem_dditable_t mem;
+    ze_pfnDriverGetExtensionFunctionAddress_t address;
 } soft;
 
 static getter_fn soft_getter(const char *name)
@@ -146,6 +147,21 @@ static ze_result_t launch_with_arguments(ze_command_list_handle_t list, ze_kerne
     return soft.list.pfnAppendMemoryCopy(list, k->scratch, k->scratch + BYTES, BYTES, signal, n_waits, waits);
 }
 
+static ze_result_t launch_several(ze_command_list_handle_t list, uint32_t n, ze_kernel_handle_t *kernels, const uint32_t *count,
+                                  const ze_group_count_t *groups, ze_event_handle_t signal, uint32_t n_waits, ze_event_handle_t *waits)
+{
+    (void)count;
+    return n > 0 ? launch(list, kernels[n - 1], groups, signal, n_waits, waits) : ZE_RESULT_ERROR_INVALID_SIZE;
+}
+
+static ze_result_t extension_address(ze_driver_handle_t driver, const char *name, void **out)
+{
+    if (strcmp(name, "zeCommandListAppendLaunchKernelWithArguments") != 0)
+        return soft.address(driver, name, out);
+    *out = (void *)launch_with_arguments;
+    return ZE_RESULT_SUCCESS;
+}
+
 int zc_proxy_fill(const char *name, uint32_t version, void *table, size_t size, void *caller)
 {
     const getter_fn getter = soft_getter(name), of_list = soft_getter("zeGetCommandListProcAddrTable"),
@@ -172,10 +188,15 @@ int zc_proxy_fill(const char *name, uint32_t version, void *table, size_t size, 
         t->pfnSetArgumentValue = set_argument;
         t->pfnSetIndirectAccess = set_indirect;
         t->pfnSetGroupSize = set_group_size;
+    } else if (strcmp(name, "zeGetDriverProcAddrTable") == 0 && version >= ZE_MAKE_VERSION(1, 1)) {
+        ze_driver_dditable_t *const t = table;
+        soft.address = t->pfnGetExtensionFunctionAddress;
+        t->pfnGetExtensionFunctionAddress = extension_address;
     } else if (strcmp(name, "zeGetCommandListProcAddrTable") == 0) {
         ze_command_list_dditable_t *const t = table;
         t->pfnAppendLaunchKernel = launch;
         t->pfnAppendLaunchCooperativeKernel = launch;
+        t->pfnAppendLaunchMultipleKernelsIndirect = launch_several;
         if (version >= ZE_MAKE_VERSION(1, 14)) /* the tables of older callers end before it */
             t->pfnAppendLaunchKernelWithArguments = launch_with_arguments;
     }
