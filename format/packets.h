@@ -21,7 +21,7 @@ typedef struct zt_packet {
 const zt_file_header *zt_trace_header(const zt_trace *trace);
 /* Chunks that were found, those with damaged contents among them. */
 size_t zt_trace_packets(const zt_trace *trace);
-/* Data is valid until the next one is asked for. @return ZT_OK, or ZT_E_DAMAGED, which zt_trace_health then tells of. */
+/* Its bytes alone count, not what is in them. Data is valid until the next one is asked for. @return ZT_OK, or ZT_E_DAMAGED, which zt_trace_health then tells of. */
 int zt_trace_packet(zt_trace *trace, size_t index, zt_packet *packet);
 
 /* As zt_writer_open, for packets: the first of them is the session. */

@@ -412,15 +412,16 @@ size_t zt_trace_packets(const zt_trace *t)
 
 int zt_trace_packet(zt_trace *t, size_t index, zt_packet *packet)
 {
-    zt__place *const p = &t->file.places[index];
+    zt__place *const p = &t->file.places[index], fresh = *p;
     const bool known = p->fault != ZT__GOOD;
     *packet = (zt_packet){.kind = p->kind, .flags = p->flags, .calls = p->calls, .late = p->late, .span = p->span, .first = p->first,
                           .begin = p->begin, .end = p->end};
     free(t->packet);
-    t->packet = zt__contents(&t->file, p, t->zstd);
+    fresh.fault = ZT__GOOD; /* what was found wrong with it may lie in what its bytes say */
+    t->packet = zt__contents(&t->file, &fresh, t->zstd);
     const size_t at = t->packet ? zt__packet_at(t->packet, p->raw_size) : 0;
     if (at == 0) {
-        p->fault = p->fault != ZT__GOOD ? p->fault : ZT__NO_PACKET;
+        p->fault = known ? p->fault : fresh.fault != ZT__GOOD ? fresh.fault : ZT__NO_PACKET;
         if (!known)
             lost(t, p);
         return ZT_E_DAMAGED;
