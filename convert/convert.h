@@ -18,6 +18,15 @@ typedef struct zv_progress {
  */
 void zv_json_write(zt_trace *trace, FILE *out, const zv_progress *progress);
 
+/* What a time line came to. */
+typedef struct zv_timeline_facts {
+    uint64_t commands, timed; /* executions; those whose times were recorded, the others' order is all that is known */
+} zv_timeline_facts;
+
+/* Chrome's Trace Event Format, and a stream of Perfetto's packets. Both read the trace from its beginning, several times. */
+int zv_chrome_write(zt_trace *trace, FILE *out, const zv_progress *progress, zv_timeline_facts *facts, zt_error *error);
+int zv_perfetto_write(zt_trace *trace, FILE *out, const zv_progress *progress, zv_timeline_facts *facts, zt_error *error);
+
 typedef struct zv_import_options {
     int level; /* zstd, 0: as a recording's */
     bool overwrite;

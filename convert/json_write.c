@@ -8,30 +8,7 @@
 #include "convert.h"
 #include "json.h"
 #include "packet_header.h"
-
-/* Length of the UTF-8 character that begins there, 0 if none does. */
-static size_t character(const uint8_t *p, size_t n)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const size_t size = p[0] < 0x80 ? 1 : (p[0] & 0xe0) == 0xc0 ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : (p[0] & 0xf8) == 0xf0 ? 4 : 0;
-    if (size == 0 || size > n)
-        return 0;
-    uint32_t code = size == 1 ? p[0] : p[0] & (0x7fu >> size);
-    for (size_t i = 1; i < size; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (p[i] & 0x3f);
-    }
-    return code < least[size] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : size;
-}
-
-static bool is_utf8(const uint8_t *text, size_t n)
-{
-    for (size_t i = 0, size; i < n; i += size)
-        if ((size = character(text + i, n - i)) == 0)
-            return false;
-    return true;
-}
+#include "text.h"
 
 static void put_base64(FILE *out, const uint8_t *bytes, size_t n)
 {
@@ -40,29 +17,15 @@ static void put_base64(FILE *out, const uint8_t *bytes, size_t n)
     fputc('"', out);
 }
 
-/* Control characters, those above 0x7f too, never reach a terminal as such. */
 static void put_text(FILE *out, const char *text)
 {
-    const uint8_t *const bytes = (const uint8_t *)text;
-    const size_t n = strlen(text);
-    if (!is_utf8(bytes, n)) {
-        fputs("{\"" ZV_BASE64 "\":", out);
-        put_base64(out, bytes, n);
-        fputc('}', out);
+    if (zv_text_is_utf8(text)) {
+        zv_text_put(out, text);
         return;
     }
-    fputc('"', out);
-    for (const uint8_t *p = bytes; *p != 0; p++) {
-        if (*p == '"' || *p == '\\')
-            fprintf(out, "\\%c", *p);
-        else if (*p < 0x20 || *p == 0x7f)
-            fprintf(out, "\\u%04x", *p);
-        else if (*p == 0xc2 && p[1] < 0xa0)
-            fprintf(out, "\\u%04x", *++p);
-        else
-            fputc(*p, out);
-    }
-    fputc('"', out);
+    fputs("{\"" ZV_BASE64 "\":", out);
+    put_base64(out, (const uint8_t *)text, strlen(text));
+    fputc('}', out);
 }
 
 static void put_message(FILE *out, const ProtobufCMessage *m);

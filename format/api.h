@@ -89,6 +89,7 @@ enum zt_role {
     ZT_R_DESC,        /* creation descriptor */
     ZT_R_EXT_NAME,    /* name of an extension function */
     ZT_R_EXT_ADDRESS, /* out: address of an extension function, bypasses every layer */
+    ZT_R_DEVICE_TIME, /* out: the clock of ZT_R_DEVICE, in its ticks */
     ZT_R_COUNT_OF_ROLES
 };
 

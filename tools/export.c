@@ -14,8 +14,8 @@
 enum { FORMAT = 1, OUTPUT, FORCE, EARLY, LATE, DRIVER, TIMEOUT };
 
 static const zt_option options[] = {
-    {FORMAT, 0, "format", "c|json|dot",
-     "what to make: c, a C program that shows an ordering bug (default); json, all of the trace, for 'zetrace import'; dot, a picture as of 'zetrace graph'"},
+    {FORMAT, 0, "format", "c|json|chrome|perfetto|dot",
+     "what to make: c, a C program that shows an ordering bug (default); json, all of the trace, for 'zetrace import'; chrome or perfetto, a time line; dot, a picture as of 'zetrace graph'"},
     {OUTPUT, 'o', "output", "FILE", "write it there, with mode 0600, and what it needs beside it to FILE.bin (standard output)"},
     {FORCE, 'f', "force", NULL, "overwrite existing files"},
     {EARLY, 0, "early", "#N[@K]", "the call or command that has to come first to make it fail; searched, as in 'zetrace isolate', if not given"},
@@ -28,7 +28,7 @@ static const zt_option options[] = {
 static int run(int argc, char **argv);
 const zt_command zt_command_export = {
     .name = "export",
-    .summary = "make a C program that shows an ordering bug, or turn a trace into JSON or a picture",
+    .summary = "make a C program that shows an ordering bug, or turn a trace into JSON, a time line or a picture",
     .synopsis = "TRACE",
     .options = options,
     .more = "The program runs the recorded calls in the order that fails ('./a.out bad', status 1) or in the one that works ('good', status 0).\n"

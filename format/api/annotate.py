@@ -19,7 +19,7 @@ KINDS = ["other", "init", "get", "create", "destroy", "alloc", "free", "append",
          "host_signal", "host_reset", "resident", "evict", "set", "ext_lookup", "map", "unmap"]
 ROLES = ["none", "self", "create", "get", "destroy", "alloc", "free", "context", "device", "queue", "list", "lists", "fence",
          "event", "kernel", "module", "signal", "waits", "timeout", "ptr", "size", "count", "desc", "ext_name",
-         "ext_address"]
+         "ext_address", "device_time"]
 KIND_RULES = [  # (pattern of the name, kind); the first that matches
     (r"^ze(s)?Init(Drivers)?$", "init"),
     (r"GetExtensionFunctionAddress$", "ext_lookup"),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Property: whatever a program did, the graph of its trace is made, checked, scheduled and turned into items without a crash; nothing comes
- * before itself, and a line has each node once and in an order that the graph allows. The bytes choose calls, their objects, arguments, threads and results.
+ * before itself, a line has each node once and in an order that the graph allows, and a time line each execution. The bytes choose calls, their objects, arguments, threads and results.
  */
+#include "convert/convert.h"
 #include "graph.h"
 #include "self_wait.h"
 #include "trace_tools.h"
@@ -273,6 +274,19 @@ static void schedule(zo_graph *g, source *s)
     free(wishes.list);
 }
 
+/* Time lines have each execution, whatever its times are said to be. */
+static void draw(zt_trace *trace, uint64_t executions)
+{
+    static FILE *nowhere;
+    zv_timeline_facts facts;
+    zt_error error;
+    if (nowhere == NULL && (nowhere = fopen("/dev/null", "wb")) == NULL)
+        exit(2);
+    if (zv_chrome_write(trace, nowhere, NULL, &facts, &error) == ZT_OK)
+        expect(facts.commands == executions, "an execution has no place in the time line");
+    zv_perfetto_write(trace, nowhere, NULL, &facts, &error);
+}
+
 static void look(source *s)
 {
     for (unsigned vendor = 0; vendor < 2; vendor++) {
@@ -296,6 +310,8 @@ static void look(source *s)
                 look_at_pairs(g, &again);
             }
             zo_graph_free(g);
+            if (vendor == 0)
+                draw(trace, numbers.executions);
         }
         zt_trace_close(trace);
     }

@@ -247,6 +247,8 @@ static const struct {
     {"zetDebugReadEvent.timeout", ZT_R_NONE}, /* milliseconds */
     {"zeDriverGetExtensionFunctionAddress.name", ZT_R_EXT_NAME},
     {"zeDriverGetExtensionFunctionAddress.ppFunctionAddress", ZT_R_EXT_ADDRESS},
+    {"zeDeviceGetGlobalTimestamps.deviceTimestamp", ZT_R_DEVICE_TIME},
+    {"zeDeviceGetGlobalTimestamps.hostTimestamp", ZT_R_NONE},
     {"zeKernelGetName.pSize", ZT_R_COUNT},
     {"zetMetricStreamerReadData.pRawDataSize", ZT_R_COUNT},
     {"zeImageCreate.desc", ZT_R_DESC},
