@@ -162,7 +162,7 @@ static int packet_line(reading *r)
     zt_packet packet = {.data = r->wire.at, .size = r->wire.n};
     if (has(r, K_PACKET) == has(r, K_RAW))
         return refuse(r, ZT_E_DAMAGED, "one of \"packet\" and \"raw\" was wanted");
-    Zetrace__Packet *const message = zetrace__packet__unpack(NULL, packet.size, packet.data ? packet.data : (const uint8_t *)"");
+    Zetrace__Packet *const message = zt__packet_unpack(packet.data ? packet.data : (const uint8_t *)"", packet.size);
     if (message != NULL)
         zv_header_of(&packet, message);
     const bool unpacked = message != NULL, known = unpacked && message->kind_case != ZETRACE__PACKET__KIND__NOT_SET;

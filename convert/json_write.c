@@ -164,7 +164,7 @@ static void put_header(FILE *out, const zt_packet *p)
 static void put_packet(FILE *out, const zt_packet *packet)
 {
     zt_packet usual = {0};
-    Zetrace__Packet *const message = zetrace__packet__unpack(NULL, packet->size, packet->data);
+    Zetrace__Packet *const message = zt__packet_unpack(packet->data, packet->size);
     if (message != NULL && is_plain(message, packet)) {
         fputs("{\"packet\":", out);
         put_message(out, &message->base);

@@ -4,7 +4,7 @@
 #define ZV_PACKET_HEADER_H
 
 #include "packets.h"
-#include "zetrace.pb-c.h"
+#include "scan.h" /* zt__packet_unpack: hostile packets want more memory than is sane */
 
 /* Fills all but data and size. */
 void zv_header_of(zt_packet *packet, const Zetrace__Packet *message);

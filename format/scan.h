@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace as a file: its header, its chunks, and what lies between them where it is damaged. Private to format/. */
+/* A trace as a file: its header, its chunks, and what lies between them where it is damaged. Private to format/, but for zt__packet_unpack. */
 #ifndef ZT_SCAN_H
 #define ZT_SCAN_H
 

@@ -250,7 +250,7 @@ class Timelines(harness.Case):
         self.both("u.zetrace")
         raw = self.exported("chrome", "u.zetrace")
         self.assertEqual([c for c in raw if c < 0x20 and c != 10], [])
-        self.assertIn("ze\x1b[31m\"\x9b", [s.name for s in self.chrome("u.zetrace")[0]])
+        self.assertIn("ze?[31m\"??", [s.name for s in self.chrome("u.zetrace")[0]])
 
     def test_damaged(self):
         self.made(app("evict"))

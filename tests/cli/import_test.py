@@ -59,7 +59,10 @@ class Import(harness.Case):
         first = self.exported(trace)
         self.imported()
         self.assertEqual(self.exported("u.zetrace", "u.json"), first)
-        self.assertTrue(filecmp.cmp(trace, "u.zetrace", shallow=False), "the trace is another one")
+        for name in (trace, "u.zetrace"):
+            self.assertEqual(zetrace("repack", "-q", "-f", "--level=1", name, "-o", name + ".small").returncode, 0)
+        self.assertTrue(filecmp.cmp(trace + ".small", "u.zetrace.small", shallow=False), "packets are other ones")
+        self.assertTrue(filecmp.cmp(trace, "u.zetrace", shallow=False), "the file is another one")
 
     def refused(self, lines, *words, status=3):
         """One sentence, and nothing is left."""
