@@ -476,6 +476,11 @@ static bool output_free(const zc_record_options *o, zt_error *error)
         snprintf(error->text, sizeof(error->text), "%.300s exists and is not overwritten; give another name with -o, or -f", name);
         return false;
     }
+    if (!zt_may_replace(name)) {
+        error->status = ZT_E_USAGE;
+        snprintf(error->text, sizeof(error->text), "%.300s is no regular file, which a trace could replace; give another name with -o", name);
+        return false;
+    }
     char folder[4096];
     snprintf(folder, sizeof(folder), "%s", name);
     char *const end = strrchr(folder, '/');

@@ -217,6 +217,8 @@ typedef struct zt_writer_options {
     uint64_t first_call;  /* number of the first call, 0 = 1 */
 } zt_writer_options;
 
+/* Whether a new file may take the place of what PATH names: of nothing, or of a regular file. A device or a pipe would be gone. */
+bool zt_may_replace(const char *path);
 /* Creates PATH.partial with mode 0600; PATH itself appears at zt_writer_close. @return ZT_OK and *out, or an error. */
 int zt_writer_open(zt_writer **out, const char *path, const zt_session *session, const zt_writer_options *options,
                    zt_error *error);

@@ -91,6 +91,20 @@ zt_file_header zt__output_header(const uint8_t uuid[16], const zt_file_header *l
     return header;
 }
 
+bool zt_may_replace(const char *path)
+{
+    struct stat st;
+    char target[8];
+    if (lstat(path, &st) != 0 || S_ISREG(st.st_mode))
+        return true;
+    if (!S_ISLNK(st.st_mode))
+        return false;
+    /* as /dev/stdout: the link would be gone, whatever it leads to */
+    if (readlink(path, target, sizeof(target)) >= 6 && strncmp(target, "/proc/", 6) == 0)
+        return false;
+    return stat(path, &st) != 0 || S_ISREG(st.st_mode);
+}
+
 int zt__output_open(zt__output *o, const char *path, const zt_file_header *header, int level, bool overwrite, bool aside, zt_error *error)
 {
     struct stat st;
@@ -98,6 +112,10 @@ int zt__output_open(zt__output *o, const char *path, const zt_file_header *heade
     if (!overwrite && lstat(path, &st) == 0 && !(aside && strcmp(path, "-") == 0)) {
         errno = 0;
         return tell(error, ZT_E_EXISTS, path, "exists and is not overwritten");
+    }
+    if (!zt_may_replace(path)) {
+        errno = 0;
+        return tell(error, ZT_E_USAGE, path, "is no regular file, which a trace could replace; give another name");
     }
     o->path = strdup(path);
     o->zstd = ZSTD_createCCtx();

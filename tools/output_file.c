@@ -25,6 +25,10 @@ bool zt_output_open(zt_output *output, const char *path, bool force)
     output->path = path;
     if (!force && lstat(path, &st) == 0)
         return is_there(path);
+    if (!zt_may_replace(path)) {
+        zt_complain("%s is no regular file, which could be replaced; give another name, or - for standard output", path);
+        return false;
+    }
     output->partial = malloc(strlen(path) + sizeof(".partial"));
     if (output->partial == NULL) {
         zt_complain("%s: not enough memory", path);

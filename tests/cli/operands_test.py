@@ -120,6 +120,26 @@ class Output(harness.Case):
         with open("mine") as f:
             self.assertEqual(f.read(), "mine")
 
+    def test_what_is_no_file(self):
+        """A new file would take the place of a device, and root may do that."""
+        os.mkfifo("pipe")
+        os.mkdir("folder")
+        os.symlink("pipe", "to_pipe")
+        os.symlink("/proc/self/fd/1", "like_stdout")
+        names = {name: os.lstat(name).st_mode for name in ("pipe", "folder", "to_pipe", "like_stdout")}
+        zetrace("export", "--format=json", "-o", "t.json", "t.zetrace")
+        commands = {**{c: [*o, "t.zetrace"] for c, o in WRITERS.items()}, "repack": ["t.zetrace"], "repair": ["t.zetrace"], "import": ["t.json"],
+                    "record": ["--driver=soft", "--", app("evict")]}
+        for name in names:
+            for command, operands in commands.items():
+                with self.subTest(command, out=name):
+                    r = zetrace(command, "-f", "-o", name, *operands)
+                    self.assertSentence(r, 125 if command == "record" else 2, name, "is no regular file", "another name")
+        r = zetrace("export", "--format=json", "-f", "-o", "pipe", "t.zetrace")
+        self.assertSentence(r, 2, "is no regular file")
+        self.assertEqual({name: os.lstat(name).st_mode for name in names}, names)
+        self.assertEqual([n for n in os.listdir(".") if "partial" in n], [])
+
     def test_the_recorded_program(self):
         os.symlink(app("evict"), "evict")
         r = zetrace("record", "-f", "-o", "evict", "--driver=soft", "--", "./evict")
