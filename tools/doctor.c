@@ -27,7 +27,7 @@ const zt_command zt_command_doctor = {
     .summary = "find out what a program gets here and whether it can be recorded",
     .synopsis = "",
     .options = options,
-    .more = "Exit status: 0 a program gets a device and capture sees all its calls, 1 something stands in the way, 2 usage,\n"
+    .more = "Exit status: 0 a program gets a device and capture sees all its calls, 1 something stands in the way, 2 usage, "
             "125 it can't be found out here.\n",
     .usage_status = ZT_EXIT_USAGE,
     .run = run,

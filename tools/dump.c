@@ -227,4 +227,4 @@ out:
     return status;
 }
 
-const zt_command zt_command_dump = {"dump", "Shows the calls of a trace", "TRACE", options, more, ZT_EXIT_USAGE, run_dump};
+const zt_command zt_command_dump = {"dump", "show the calls of a trace", "TRACE", options, more, ZT_EXIT_USAGE, run_dump};

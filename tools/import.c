@@ -22,7 +22,7 @@ static int run(int argc, char **argv);
 const zt_command zt_command_import = {
     .name = "import",
     .summary = "make a trace of its JSON",
-    .synopsis = "FILE.json",
+    .synopsis = "FILE.json -o OUT",
     .options = options,
     .more = "The JSON is that of 'zetrace export --format=json', as it was or changed; - is standard input.\n"
             "Exit status: 0 written, 1 it could not be written, 2 usage, or a file is there, 3 that is no such JSON, or not all of it, 125 it can't be done here.\n",

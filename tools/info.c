@@ -293,5 +293,5 @@ static int run_info(int argc, char **argv)
     return zt_finish_output(status);
 }
 
-const zt_command zt_command_info = {"info",  "Tells who, when, where, what, and how complete a trace is", "TRACE", options, NULL,
+const zt_command zt_command_info = {"info",  "tell who, when, where, what, and how complete a trace is", "TRACE", options, NULL,
                                     ZT_EXIT_USAGE, run_info};

@@ -20,7 +20,7 @@ const zt_command zt_command_leaks = {
     .summary = "tell what was created and never destroyed",
     .synopsis = "TRACE",
     .options = options,
-    .more = "Record with --backtrace='*' to see where in the program. What ended with its parent, such as memory with its context, is told\n"
+    .more = "Record with --backtrace='*' to see where in the program. What ended with its parent, such as memory with its context, is told "
             "apart.\n"
             "Exit status: 0 none, 1 some, 2 usage, 3 damaged trace, 125 not enough memory.\n",
     .usage_status = ZT_EXIT_USAGE,

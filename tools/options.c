@@ -172,30 +172,6 @@ int zt_option_next(zt_parser *parser)
     return next_short(parser);
 }
 
-void zt_print_help(const zt_command *command)
-{
-    printf("Usage: zetrace %s [OPTION]... %s\n%s.\n\n", command->name, command->synopsis, command->summary);
-    for (const zt_option *o = command->options; o->id != 0; o++) {
-        char left[128];
-        if (o->letter)
-            snprintf(left, sizeof(left), "  -%c, --%s%s%s", o->letter, o->name, o->value ? "=" : "", o->value ? o->value : "");
-        else
-            snprintf(left, sizeof(left), "      --%s%s%s", o->name, o->value ? "=" : "", o->value ? o->value : "");
-        const char *line = o->help;
-        for (bool first = true; line != NULL && *line; first = false) {
-            const size_t n = strcspn(line, "\n");
-            if (first && strlen(left) < 32)
-                printf("%-32s %.*s\n", left, (int)n, line);
-            else
-                printf("%s%s%32s %.*s\n", first ? left : "", first ? "\n" : "", "", (int)n, line);
-            line += n + (line[n] == '\n');
-        }
-    }
-    printf("%-32s %s\n", "  -h, --help", "show this");
-    if (command->more != NULL)
-        printf("\n%s", command->more);
-}
-
 bool zt_parse_number(const char *text, uint64_t *number)
 {
     static const struct {

@@ -12,14 +12,14 @@
 enum { OUTPUT = 1, FORCE, DRIVER, SCHEDULE, MEMORY, ATTACH, LOSSY, RING, LEVEL, ENVIRONMENT, BACKTRACE, REPEAT, KEEP, QUIET };
 
 static const zt_option options[] = {
-    {OUTPUT, 'o', "output", "FILE", "write the trace to FILE (default %n.zetrace); FILE may hold\n%p process, %h host, %r MPI rank, %n program, %i run of --repeat"},
+    {OUTPUT, 'o', "output", "FILE", "write the trace to FILE (default %n.zetrace); FILE may hold %p process, %h host, %r MPI rank, %n program, %i run of --repeat"},
     {FORCE, 'f', "force", NULL, "overwrite an existing file"},
     {DRIVER, 0, "driver", "auto|soft|PATH", "driver the program gets: as it is, libze_soft, or a library"},
     {SCHEDULE, 0, "schedule", "SCHEDULE", "schedule of libze_soft: async, eager, lazy, seed:N, script:FILE, null"},
-    {MEMORY, 0, "memory", "none|inputs|full", "contents to keep: none, what the device reads and hashes of what the\nhost reads back (default), or the bytes of both"},
-    {BACKTRACE, 0, "backtrace", "GLOB", "keep where in the program functions of that name are called;\nmay be given several times, or several with commas"},
+    {MEMORY, 0, "memory", "none|inputs|full", "contents to keep: none, what the device reads and hashes of what the host reads back (default), or the bytes of both"},
+    {BACKTRACE, 0, "backtrace", "GLOB", "keep where in the program functions of that name are called; may be given several times, or several with commas"},
     {REPEAT, 0, "repeat", "N", "run the program up to N times, until a run fails"},
-    {KEEP, 0, "keep", "failing|all", "with --repeat: the trace of the run that fails and of the last good one\n(default), or of all N runs"},
+    {KEEP, 0, "keep", "failing|all", "with --repeat: the trace of the run that fails and of the last good one (default), or of all N runs"},
     {ATTACH, 0, "attach", "layer|driver", "sit in the loader's layer slot (default), or be its driver"},
     {LOSSY, 0, "lossy", NULL, "drop and count calls rather than wait for a full ring"},
     {RING, 0, "ring", "BYTES", "shared memory for each thread (default 4Mi)"},
@@ -30,7 +30,7 @@ static const zt_option options[] = {
 
 static const char more[] =
     "PROGRAM runs as it would without zetrace, each of its processes that calls Level Zero gets a trace.\n"
-    "Exit status: the program's own (128 + N if signal N ended it); 125 if zetrace failed, 126 if the program\n"
+    "Exit status: the program's own (128 + N if signal N ended it); 125 if zetrace failed, 126 if the program "
     "cannot be run, 127 if it is not found.\n"
     "Traces hold contents of memory and are readable by their owner only.\n";
 
@@ -269,5 +269,5 @@ static int run_record(int argc, char **argv)
     return record_runs(&o, runs ? (unsigned)runs : 1, keep_all, quiet);
 }
 
-const zt_command zt_command_record = {"record",  "Records the Level Zero calls of a program", "-- PROGRAM [ARG]...", options, more,
+const zt_command zt_command_record = {"record",  "record the Level Zero calls of a program", "-- PROGRAM [ARG]...", options, more,
                                       ZT_EXIT_CANNOT, run_record};

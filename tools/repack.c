@@ -21,7 +21,7 @@ static int run(int argc, char **argv);
 const zt_command zt_command_repack = {
     .name = "repack",
     .summary = "compress a trace anew, leave out what is not to be shared",
-    .synopsis = "IN",
+    .synopsis = "IN -o OUT",
     .options = options,
     .more = "Exit status: 0 written; 1 written, but a part of IN is damaged and was left out; 2 usage; 3 nothing in IN is readable; 125 it can't "
             "be written.\n\n"

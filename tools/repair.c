@@ -16,7 +16,7 @@ static int run(int argc, char **argv);
 const zt_command zt_command_repair = {
     .name = "repair",
     .summary = "keep what is readable of a damaged trace",
-    .synopsis = "IN",
+    .synopsis = "IN -o OUT",
     .options = options,
     .more = "Exit status: 0 written; 2 usage; 3 nothing in IN is readable; 125 it can't be written.\n\n"
             "Options may stand behind IN as well.\n",

@@ -32,7 +32,7 @@ static int run(int argc, char **argv);
 const zt_command zt_command_trim = {
     .name = "trim",
     .summary = "cut a trace down to what a few calls need",
-    .synopsis = "IN",
+    .synopsis = "IN -o OUT",
     .options = options,
     .more = "Exit status: 0 written, and its replay is that of IN; 1 it is not, the file is kept; 2 usage; 3 damaged trace; 125 it can't be "
             "done, or verified, here.\n\n"

@@ -396,4 +396,4 @@ static int run_whois(int argc, char **argv)
     return zt_finish_output(status != ZT_OK ? ZT_EXIT_DAMAGED : found ? 0 : 1);
 }
 
-const zt_command zt_command_whois = {"whois", "Tells what was at an address", "TRACE ADDRESS", options, more, ZT_EXIT_USAGE, run_whois};
+const zt_command zt_command_whois = {"whois", "tell what was at an address", "TRACE ADDRESS", options, more, ZT_EXIT_USAGE, run_whois};

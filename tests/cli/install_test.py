@@ -71,5 +71,27 @@ class Pages(harness.Case):
                 self.assertEqual(listed.group(1), harness.zetrace("--generate", "options", command).stdout)
 
 
+class Help(harness.Case):
+    def test_is_of_one_kind_for_all(self):
+        listed = re.findall(r"^  (\w+) +(\S.*)$", harness.zetrace("help").stdout, re.MULTILINE)
+        self.assertGreater(len(listed), 10)
+        for command, summary in listed:
+            with self.subTest(command):
+                self.assertEqual(summary[0], summary[0].lower())
+                text = harness.zetrace(command, "--help").stdout
+                self.assertEqual(text, harness.zetrace("help", command).stdout)
+                self.assertIn(f"\n{summary[0].upper()}{summary[1:]}.\n", text)
+                self.assertLessEqual(max(map(len, text.splitlines())), 100)
+                self.assertNotRegex(text, r"(?m) $")
+
+    def test_wrapping_loses_nothing(self):
+        """Every word of the option table is in --help, in its order."""
+        for command, _ in re.findall(r"^  (\w+) +(\S.*)$", harness.zetrace("help").stdout, re.MULTILINE):
+            rows = re.findall(r"^\| `(?:-\w, )?(--[\w-]+).*?` \| (.*) \|$", harness.zetrace("--generate", "options", command).stdout, re.MULTILINE)
+            words = " ".join(harness.zetrace(command, "--help").stdout.split())
+            for name, text in rows:
+                self.assertIn(" " + " ".join(text.replace("\\|", "|").split()), words, (command, name))
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
