@@ -110,6 +110,9 @@ int zt_walk_param(const zt_walk *walk, unsigned param);
 /* @return the value of `expr` for parameter fields of a call; -1 if it cannot be known. */
 int64_t zt_eval_param(const zt_walk *walk, const zt_expr *expr);
 
+/* Whether two runs of one program need not have that output in common: times, process ids, what the system owns, by their names. */
+bool zt_varies(const zt_node *node);
+
 /* ------------------------------------------------------------------------------------------------------ calls */
 
 typedef struct zt_hash {
@@ -312,6 +315,10 @@ int zt_objects_event(zt_objects *objects, zt_trace *trace, const zt_event *event
 const zt_object *zt_object_of_handle(const zt_objects *objects, const zt_type *type, uint64_t handle);
 /* @return the allocation that contains the address now (else the newest freed one that did), or NULL. */
 const zt_object *zt_object_of_address(const zt_objects *objects, uint64_t address);
+/*
+ * For names that are known from elsewhere: what there is at that handle, or (type NULL) in that allocation. NULL when memory is out.
+ */
+const zt_object *zt_objects_put(zt_objects *objects, const zt_type *type, uint64_t value, uint64_t size, uint32_t generation);
 /* Every object so far, in order of creation. */
 size_t zt_objects_list(const zt_objects *objects, const zt_object *const **list);
 
@@ -326,6 +333,8 @@ const char *zt_text_get(const zt_text *text, size_t *len); /* NUL-terminated; ne
 
 /* One line in the manner of strace (cli.md "Looking"), without newline. `objects` may be NULL: raw handles then. */
 int zt_print_call(zt_text *text, zt_trace *trace, const zt_objects *objects, const zt_call *call, unsigned flags);
+/* One value of a walk as it stands in such a line: a node that is a value, text or bytes. */
+void zt_print_value(zt_text *text, const zt_objects *objects, const zt_node *node);
 /* The same as one JSON object. */
 int zt_print_call_json(zt_text *text, zt_trace *trace, const zt_objects *objects, const zt_call *call);
 /* A result code by name, or in hex if it has none: "ZE_RESULT_ERROR_UNKNOWN". Static or thread-local storage. */

@@ -245,6 +245,18 @@ const zt_object *zt_object_of_address(const zt_objects *o, uint64_t address)
     return NULL;
 }
 
+const zt_object *zt_objects_put(zt_objects *o, const zt_type *type, uint64_t value, uint64_t size, uint32_t generation)
+{
+    zt_object *object = NULL;
+    if (type != NULL)
+        object = set_handle(o, type, value, 0, NULL, true);
+    else if (add_alloc(o, value, size, 0, NULL), o->n_list > 0)
+        object = (zt_object *)(uintptr_t)o->list[o->n_list - 1];
+    if (object != NULL)
+        object->generation = generation;
+    return object;
+}
+
 size_t zt_objects_list(const zt_objects *o, const zt_object *const **list)
 {
     *list = o->list;

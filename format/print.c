@@ -433,6 +433,17 @@ static int print_node(void *ctx, const zt_node *node)
     return 0;
 }
 
+void zt_print_value(zt_text *text, const zt_objects *objects, const zt_node *node)
+{
+    printer p = {.text = text, .objects = objects};
+    if (node->kind == ZT_N_TEXT)
+        add_quoted(text, node->data, node->size);
+    else if (node->kind == ZT_N_BYTES)
+        add_hex(&p, node->data, node->size);
+    else
+        add_value(&p, node->field, node->type, node->data, node->size);
+}
+
 /* --------------------------------------------------------------------------------------------------------------- calls */
 
 typedef struct call_printer {

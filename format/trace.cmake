@@ -26,6 +26,7 @@ add_library(zt_trace STATIC
   events.c
   objects.c
   modules.c
+  varies.c
   print.c
   session.c
   ${ZT_GEN}/zetrace.pb-c.c

@@ -22,6 +22,7 @@
     X(export) \
     X(import) \
     X(trim) \
+    X(diff) \
     X(leaks) \
     X(extract) \
     X(verify) \

@@ -62,7 +62,7 @@ class Install(harness.Case):
 
 class Pages(harness.Case):
     def test_option_lists_are_the_tables(self):
-        for command in ("record", "info", "dump", "replay", "whois", "check", "isolate", "explore", "graph", "export", "import", "trim", "leaks", "extract", "verify", "repair", "repack"):
+        for command in ("record", "info", "dump", "replay", "whois", "check", "isolate", "explore", "graph", "export", "import", "trim", "diff", "leaks", "extract", "verify", "repair", "repack"):
             with self.subTest(command):
                 with open(os.path.join(SOURCE, "docs", command + ".md"), encoding="utf-8") as f:
                     page = f.read()
