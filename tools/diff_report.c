@@ -173,21 +173,25 @@ void zt_diff_summary(zt_diff_report *r, FILE *out)
     if (first != NULL) {
         const int side = first->kind == ZD_ADDED;
         const uint32_t index = side ? zd_index(&s->b, first->b) : zd_index(&s->a, first->a);
-        fprintf(out, "  they part at    #%" PRIu64 " of %s: %s%s\n", zd_number(r->diff, side, index), r->names[side], zd_function(r->diff, side, index),
-                first->kind == ZD_CHANGED ? ", changed" : first->kind == ZD_ADDED ? ", added" : ", missing in the other");
+        fprintf(out, "  they part at    #%" PRIu64 " of %s: ", zd_number(r->diff, side, index), r->names[side]);
+        zt_put_text(out, zd_function(r->diff, side, index));
+        fprintf(out, "%s\n", first->kind == ZD_CHANGED ? ", changed" : first->kind == ZD_ADDED ? ", added" : ", missing in the other");
     }
     if (r->order != NULL)
         fprintf(out, "  order only      %s\n", r->order);
     count_all(r, &only, &results);
-    for (size_t i = 0; i < only.n && i < SHOWN; i++)
-        fprintf(out, "  %s     %" PRIu64 " and %" PRIu64 "  %s\n", i == 0 ? "only in one" : "           ", only.at[i].only[0], only.at[i].only[1],
-                only.at[i].function);
+    for (size_t i = 0; i < only.n && i < SHOWN; i++) {
+        fprintf(out, "  %s     %" PRIu64 " and %" PRIu64 "  ", i == 0 ? "only in one" : "           ", only.at[i].only[0], only.at[i].only[1]);
+        zt_put_text(out, only.at[i].function);
+        fputc('\n', out);
+    }
     if (only.n > SHOWN)
         fprintf(out, "                  and %zu functions more\n", only.n - SHOWN);
     for (size_t i = 0; i < results.n && i < SHOWN; i++) {
         const tally *const x = &results.at[i];
-        fprintf(out, "  %s #%" PRIu64 " and #%" PRIu64 " %s: %s", i == 0 ? "result changed " : "               ", x->first[0], x->first[1], x->function,
-                result_text(x, 0));
+        fprintf(out, "  %s #%" PRIu64 " and #%" PRIu64 " ", i == 0 ? "result changed " : "               ", x->first[0], x->first[1]);
+        zt_put_text(out, x->function);
+        fprintf(out, ": %s", result_text(x, 0));
         fprintf(out, " -> %s", result_text(x, 1));
         if (x->n > 1)
             fprintf(out, ", and %" PRIu64 " more like it", x->n - 1);
@@ -211,7 +215,8 @@ static void show_line(zt_diff_report *r, FILE *out, int side, uint32_t index, ch
 {
     paint(r, out, mark == '-' ? "\033[31m" : mark == '+' ? "\033[32m" : "");
     const char *const line = zd_line(r->readers[side], index, false);
-    fprintf(out, "%c %s", mark, line[0] ? line : "(can't be read again)");
+    fprintf(out, "%c ", mark);
+    zt_put_text(out, line[0] ? line : "(can't be read again)");
     paint(r, out, mark == ' ' ? "" : "\033[0m");
     fputc('\n', out);
 }
@@ -233,7 +238,13 @@ static void show_detail(void *ctx, const zd_detail *detail)
         zt_json_string(s->out, detail->b);
         fputs("}", s->out);
     } else {
-        fprintf(s->out, "      %s: %s -> %s\n", detail->what, detail->a[0] ? detail->a : "(none)", detail->b[0] ? detail->b : "(none)");
+        fputs("      ", s->out);
+        zt_put_text(s->out, detail->what);
+        fputs(": ", s->out);
+        zt_put_text(s->out, detail->a[0] ? detail->a : "(none)");
+        fputs(" -> ", s->out);
+        zt_put_text(s->out, detail->b[0] ? detail->b : "(none)");
+        fputc('\n', s->out);
     }
     s->any = true;
 }

@@ -188,7 +188,7 @@ class BadInput(Diff):
         data[16] = 9
         with open("newer", "wb") as f:
             f.write(data)
-        self.assertSentence(diff("t.zetrace", "newer"), 2, "newer")
+        self.assertSentence(diff("t.zetrace", "newer"), 0, "format 9")  # what can be made out is the same
 
     def test_cut(self):
         self.record(app("mixed"), 2000)
