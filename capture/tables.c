@@ -280,7 +280,8 @@ int zc_fill_table(unsigned table, uint32_t version, void **slots, void *caller_a
     for (unsigned i = 0; i < zt_tables[table].n_slots; i++) {
         const unsigned func = zc_table_slots[table][i];
         const uint32_t since = (uint32_t)(zt_funcs[func].since >> 8) << 16 | (zt_funcs[func].since & 0xff);
-        const bool there = c.exports ? dlsym(c.handle, zt_funcs[func].name) != NULL : since <= version;
+        /* a program may ask a new loader for an old table: what is behind that table's end is not ours to touch */
+        const bool there = since <= version && (!c.exports || dlsym(c.handle, zt_funcs[func].name) != NULL);
         if (there && slots[i] != NULL)
             slots[i] = wrap(func, slots[i], flags, c.text, c.text_end);
     }
