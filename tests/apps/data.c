@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies and fills of odd sizes and places, in every direction, with every byte looked at: what a driver has to get right. With the
+ * Copies, of regions too, and fills of odd sizes and places, in every direction, with every byte looked at: what a driver has to get right. With the
  * argument `copy` on a queue that only copies.
  */
 #include "common.h"
@@ -79,6 +79,28 @@ static bool fills(unsigned char *device, unsigned char *out, size_t pattern, siz
     return same(what, out + at, wanted, at, n);
 }
 
+/* a box out of host memory into one of other pitches, read back whole */
+static bool regions(unsigned char *device, const unsigned char *in, unsigned char *out, uint32_t at, uint32_t width, uint32_t depth)
+{
+    enum { ROWS = 7, IN_PITCH = 256, IN_PLANE = 4096, OUT_PITCH = 320, OUT_PLANE = 5120 };
+    static const unsigned char guard[1] = {GUARD};
+    const ze_copy_region_t from = {at, 1, 0, width, ROWS, depth}, to = {at + 16, 2, 0, width, ROWS, depth};
+    static unsigned char wanted[SIZE];
+    memset(wanted, GUARD, SIZE);
+    for (uint32_t z = 0; z < depth; z++)
+        for (uint32_t y = 0; y < ROWS; y++)
+            memcpy(wanted + z * OUT_PLANE + (y + 2) * OUT_PITCH + at + 16, in + z * IN_PLANE + (y + 1) * IN_PITCH + at, width);
+    ze_command_list_handle_t list = list_new(&a, group);
+    MUST(zeCommandListAppendMemoryFill(list, device, guard, 1, SIZE, NULL, 0, NULL));
+    MUST(zeCommandListAppendBarrier(list, NULL, 0, NULL));
+    MUST(zeCommandListAppendMemoryCopyRegion(list, device, &to, OUT_PITCH, depth > 1 ? OUT_PLANE : 0, in, &from, IN_PITCH,
+                                             depth > 1 ? IN_PLANE : 0, NULL, 0, NULL));
+    MUST(zeCommandListAppendBarrier(list, NULL, 0, NULL));
+    MUST(zeCommandListAppendMemoryCopy(list, out, device, SIZE, NULL, 0, NULL));
+    run_and_wait(list);
+    return same("region", out, wanted, at, width);
+}
+
 int main(int argc, char **argv)
 {
     a = app_open();
@@ -98,6 +120,11 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]) && patterns[i] <= longest; i++) {
         failed |= !fills(device, out, patterns[i], 0, SIZE);
         failed |= !fills(device, out, patterns[i], 256, 16 * 33);
+    }
+    for (uint32_t depth = 1; depth < 4; depth += 2) {
+        failed |= !regions(device, host, out, 0, 128, depth);
+        failed |= !regions(device, host, out, 3, 37, depth);
+        failed |= !regions(device, own, out, 16, 1, depth);
     }
     free(own);
     return verdict(failed, "data");

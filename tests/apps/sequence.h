@@ -146,9 +146,10 @@ static inline int sequence_on_driver(ze_driver_handle_t driver)
         return 1;
 
     ze_module_handle_t module;
+    /* as SPIR-V, Intel's compiler would end the process over it */
     const uint8_t garbage[20] = {3, 2, 0x23, 7};
     const ze_module_desc_t md = {.stype = ZE_STRUCTURE_TYPE_MODULE_DESC,
-                                 .format = ZE_MODULE_FORMAT_IL_SPIRV,
+                                 .format = ZE_MODULE_FORMAT_NATIVE,
                                  .inputSize = sizeof(garbage),
                                  .pInputModule = garbage,
                                  .pBuildFlags = "-O2"};

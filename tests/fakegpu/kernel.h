@@ -15,6 +15,7 @@ enum { FAKEGPU_ARGUMENTS = 16 };
 struct fakegpu_launch {
     uint32_t groups[3], local[3];
     uint64_t arguments[FAKEGPU_ARGUMENTS][4]; /* as many bytes as the kernel declares, the others 0; pointers are the device's */
+    uint32_t sizes[FAKEGPU_ARGUMENTS];
     void *device;                             /* for the functions below */
     /* All return false if the device faulted; then the body must return false too. */
     bool (*read)(void *device, uint64_t address, void *data, size_t size);

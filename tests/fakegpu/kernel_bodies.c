@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The driver's kernels for copies and fills of linear memory. A launch covers all of the kernel's work items; those beyond the
+ * The driver's kernels for copies and fills of buffers. A launch covers all of the kernel's work items; those beyond the
  * end that an argument tells do nothing.
  */
 #include "fakegpu.h"
@@ -79,6 +79,61 @@ static bool fill_pattern_words(const struct fakegpu_launch *launch)
     return argument(launch, 3) == 0 || fill_pattern(launch, argument(launch, 2), 0, argument(launch, 3), 4);
 }
 
+/* Component k of an argument that is a vector of count. */
+static uint64_t component(const struct fakegpu_launch *launch, unsigned i, unsigned count, unsigned k)
+{
+    const size_t width = launch->sizes[i] / count;
+    uint64_t value = 0;
+    if (width == 4 || width == 8)
+        memcpy(&value, (const uint8_t *)launch->arguments[i] + k * width, width);
+    return value;
+}
+
+/*
+ * Where row y of plane z begins. Argument `origin` holds the first one's x, y and, in a vector of four, z; argument `pitch` the
+ * bytes of a row, and in a vector of two those of a plane.
+ */
+static uint64_t row(const struct fakegpu_launch *launch, unsigned origin, unsigned pitch, bool planes, uint32_t y, uint32_t z)
+{
+    const unsigned origins = planes ? 4 : 2, pitches = planes ? 2 : 1;
+    const uint64_t at = component(launch, origin, origins, 0) +
+                        (component(launch, origin, origins, 1) + y) * component(launch, pitch, pitches, 0);
+    return planes ? at + (component(launch, origin, origins, 2) + z) * component(launch, pitch, pitches, 1) : at;
+}
+
+static bool copy_rows(const struct fakegpu_launch *launch, uint64_t width, bool planes)
+{
+    const uint32_t rows = launch->groups[1] * launch->local[1], depth = planes ? launch->groups[2] * launch->local[2] : 1;
+    for (uint32_t z = 0; z < depth; z++)
+        for (uint32_t y = 0; y < rows; y++) {
+            const uint64_t from = argument(launch, 0) + row(launch, 2, 4, planes, y, z);
+            const uint64_t to = argument(launch, 1) + row(launch, 3, 5, planes, y, z);
+            if (!launch->copy(launch->device, to, from, items(launch) * width))
+                return false;
+        }
+    return true;
+}
+
+static bool copy_rectangle(const struct fakegpu_launch *launch)
+{
+    return copy_rows(launch, 1, false);
+}
+
+static bool copy_rectangle_vectors(const struct fakegpu_launch *launch)
+{
+    return copy_rows(launch, VECTOR, false);
+}
+
+static bool copy_box(const struct fakegpu_launch *launch)
+{
+    return copy_rows(launch, 1, true);
+}
+
+static bool copy_box_vectors(const struct fakegpu_launch *launch)
+{
+    return copy_rows(launch, VECTOR, true);
+}
+
 fakegpu_body *fake_builtin_body(const char *name)
 {
     static const struct {
@@ -88,6 +143,10 @@ fakegpu_body *fake_builtin_body(const char *name)
         {"CopyBufferToBufferMiddleRegion", copy_vectors},
         {"CopyBufferToBufferSideRegion", copy_bytes},
         {"copyBufferToBufferBytesSingle", copy_all_bytes},
+        {"CopyBufferRectBytes2d", copy_rectangle},
+        {"CopyBufferRectBytesMiddle2d", copy_rectangle_vectors},
+        {"CopyBufferRectBytes3d", copy_box},
+        {"CopyBufferRectBytesMiddle3d", copy_box_vectors},
         {"FillBufferImmediate", fill_vectors},
         {"FillBufferImmediateLeftOver", fill_bytes},
         {"FillBufferSSHOffset", fill_pattern_of_group},

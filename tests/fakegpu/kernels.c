@@ -284,8 +284,10 @@ static struct fakegpu_launch launch_of(struct fake_queue *q, const struct fake_w
         memcpy(launch.local, walk->payload + facts->local_size, sizeof(launch.local));
     for (unsigned i = 0; i < FAKEGPU_ARGUMENTS; i++) {
         const int offset = facts->arguments[i].offset, size = facts->arguments[i].size;
-        if (size > 0 && size <= (int)sizeof(launch.arguments[i]) && offset >= 0 && (uint32_t)(offset + size) <= walk->payload_size)
+        if (size > 0 && size <= (int)sizeof(launch.arguments[i]) && offset >= 0 && (uint32_t)(offset + size) <= walk->payload_size) {
             memcpy(launch.arguments[i], walk->payload + offset, (size_t)size);
+            launch.sizes[i] = (uint32_t)size;
+        }
     }
     return launch;
 }
