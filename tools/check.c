@@ -261,8 +261,7 @@ static int report(zo_graph *graph, zt_trace *trace, const char *rules, int fail_
             if (shown == 0)
                 printf("nothing found\n");
             else
-                printf("%zu error%s, %zu warning%s, %zu note%s\n", counts[2], counts[2] == 1 ? "" : "s", counts[1],
-                       counts[1] == 1 ? "" : "s", counts[0], counts[0] == 1 ? "" : "s");
+                printf("%s, %s, %s\n", zt_count(counts[2], "error").text, zt_count(counts[1], "warning").text, zt_count(counts[0], "note").text);
             print_doubt(graph, false);
         }
     }
@@ -341,16 +340,15 @@ static int run(int argc, char **argv)
     zt_tell_health(trace, path);
     const zt_ending *const ending = zt_trace_ending(trace);
     if (ending != NULL && ending->dropped > 0)
-        zt_complain("%s: %llu calls were dropped: an edge may be missing from the trace and not from the program", path,
-                    (unsigned long long)ending->dropped);
+        zt_complain("%s: %s %s dropped: an edge may be missing from the trace and not from the program", path,
+                    zt_count(ending->dropped, "call").text, zt_was(ending->dropped));
     if (statistics) {
         zo_graph_numbers numbers;
         zo_graph_count(graph, &numbers);
-        fprintf(stderr, "zetrace: %llu calls of %llu threads, %llu commands, %llu executions on %llu carriers, %llu never ran, "
-                        "%llu edges beside the clocks, %llu MiB, %llu searches given up\n",
-                (unsigned long long)numbers.calls, (unsigned long long)numbers.threads, (unsigned long long)numbers.commands,
-                (unsigned long long)numbers.executions, (unsigned long long)numbers.carriers, (unsigned long long)numbers.never_ran,
-                (unsigned long long)numbers.edges, (unsigned long long)(numbers.bytes >> 20), (unsigned long long)numbers.doubtful);
+        fprintf(stderr, "zetrace: %s of %s, %s, %s on %s, %llu never ran, %s beside the clocks, %llu MiB, %llu searches given up\n",
+                zt_count(numbers.calls, "call").text, zt_count(numbers.threads, "thread").text, zt_count(numbers.commands, "command").text,
+                zt_count(numbers.executions, "execution").text, zt_count(numbers.carriers, "carrier").text, (unsigned long long)numbers.never_ran,
+                zt_count(numbers.edges, "edge").text, (unsigned long long)(numbers.bytes >> 20), (unsigned long long)numbers.doubtful);
     }
     status = report(graph, trace, rules, fail_on, json, quiet);
     zo_graph_free(graph);

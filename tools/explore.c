@@ -67,9 +67,13 @@ static void print_point(const zo_graph *graph, uint32_t node)
 static void print_answer(const work *w, const zo_explored *e, bool count, bool json)
 {
     if (json) {
-        printf("{\"pairs\":%llu,\"orders\":%llu,\"failing\":%llu,\"pruned\":%llu,\"unexplained\":%llu,\"complete\":%s,\"blamed\":[",
-               (unsigned long long)e->pairs, (unsigned long long)e->orders, (unsigned long long)e->failing, (unsigned long long)e->pruned,
-               (unsigned long long)e->unexplained, e->stopped ? "false" : "true");
+        printf("{\"pairs\":%llu,\"orders\":%llu,\"pruned\":%llu,\"complete\":%s", (unsigned long long)e->pairs, (unsigned long long)e->orders,
+               (unsigned long long)e->pruned, e->stopped ? "false" : "true");
+        if (count) {
+            printf("}\n");
+            return;
+        }
+        printf(",\"failing\":%llu,\"unexplained\":%llu,\"blamed\":[", (unsigned long long)e->failing, (unsigned long long)e->unexplained);
         for (size_t i = 0; i < e->n_blamed; i++) {
             const zo_point early = zo_graph_point(w->graph, e->blamed[i].early & ~ZO_WRITE_BIT), late = zo_graph_point(w->graph, e->blamed[i].late);
             printf("%s{\"early\":{\"call\":%llu,\"execution\":%u},\"late\":{\"call\":%llu,\"execution\":%u},\"orders\":%llu}", i ? "," : "",
@@ -87,13 +91,17 @@ static void print_answer(const work *w, const zo_explored *e, bool count, bool j
         print_point(w->graph, e->blamed[i].early);
         printf(" comes before ");
         print_point(w->graph, e->blamed[i].late);
-        printf(": %llu orders\n", (unsigned long long)e->blamed[i].orders);
+        printf(": %s\n", zt_count(e->blamed[i].orders, "order").text);
     }
     if (e->unexplained > 0)
-        printf("%llu orders fail by more than one pair\n", (unsigned long long)e->unexplained);
-    printf("%llu orders %s%s, each once, of %llu pairs that nothing orders; %llu fail; %llu beginnings that nothing continues\n",
-           (unsigned long long)e->orders, count ? "counted" : "run", e->stopped ? ", which is not all: the budget is spent" : ", which is all of them",
-           (unsigned long long)e->pairs, (unsigned long long)e->failing, (unsigned long long)e->pruned);
+        printf("%s fail%s by more than one pair\n", zt_count(e->unexplained, "order").text, e->unexplained == 1 ? "s" : "");
+    printf("%s %s%s, each once, of %s that nothing orders", zt_count(e->orders, "order").text, count ? "counted, none run" : "run",
+           e->stopped ? ", which is not all: the budget is spent" : ", which is all of them", zt_count(e->pairs, "pair").text);
+    if (!count)
+        printf("; %llu fail%s", (unsigned long long)e->failing, e->failing == 1 ? "s" : "");
+    if (e->pruned > 0 && e->orders > 0)
+        printf("; %s of sides for pairs %s dropped half-way, for no order has them all", zt_count(e->pruned, "choice").text, zt_was(e->pruned));
+    printf("\n");
 }
 
 static int run(int argc, char **argv)

@@ -231,14 +231,14 @@ static void print_text(const zt_trace *trace, const totals *t)
             "\n", NULL);
     for (uint32_t i = 0; i < s->n_environment; i++)
         put(i ? "             " : "environment  ", s->environment[i].name, "=", s->environment[i].value, "\n", NULL);
-    printf("calls        %" PRIu64 " by %u threads, from %.6f s to %.6f s", t->calls, t->threads, (double)t->first_ns / 1e9,
+    printf("calls        %" PRIu64 " by %s, from %.6f s to %.6f s", t->calls, zt_count(t->threads, "thread").text, (double)t->first_ns / 1e9,
            (double)t->last_ns / 1e9);
     if (t->internal)
         printf(" (%" PRIu64 " of them by the loader itself)", t->internal);
     printf("\nbytes        %" PRIu64 ", %.2f a call\n", zt_trace_bytes(trace),
            t->calls ? (double)zt_trace_bytes(trace) / (double)t->calls : 0);
-    printf("contents     %" PRIu64 " pieces, %" PRIu64 " bytes; reading them added %.3f ms to the program\n", t->contents,
-           t->content_bytes, (double)t->added_ns / 1e6);
+    printf("contents     %s, %s; reading them added %.3f ms to the program\n", zt_count(t->contents, "piece").text,
+           zt_count(t->content_bytes, "byte").text, (double)t->added_ns / 1e6);
     printf("results      ");
     for (size_t i = 0; i < t->n_results; i++)
         printf("%s%s %" PRIu64, i ? ", " : "", t->results[i].name, t->results[i].count);

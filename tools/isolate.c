@@ -22,7 +22,7 @@ static const zt_option options[] = {
     {SEED, 0, "seed", "N", "of the random orders (1)"},
     {TIMEOUT, 0, "timeout", "T", "how long one wait of a replay may take (2s)"},
     {TIMING, 0, "timing", "N", "in place of orders of whole commands: replays in real time, N with one of a pair delayed and N with the other, by 1 ms to 64 ms"},
-    {JOBS, 0, "jobs", "N", "replays side by side (1); the answer is the same"},
+    {JOBS, 0, "jobs", "N", "replays side by side (1); the answer is the same, for some replays more"},
     {LAUNCHER, 0, "launcher", "COMMAND", "run each trial with this in front, as 'srun -n1'; the trace's folder must be seen there, too"},
     {TRIAL, 0, "trial", "FILE", "replay one order that --launcher has written, and leave the report beside it"},
     {OUTPUT, 'o', "output", "SMALL", "write the smallest trace that still shows what was found"},

@@ -97,7 +97,7 @@ int isolate_small(const isolate *run, zt_trace *trace, const zo_answer *a)
     if (isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
     if (status == ZT_OK) {
-        zt_complain("%s: %llu calls of %llu still show it%s", run->small, (unsigned long long)result.after, (unsigned long long)result.before,
+        zt_complain("%s: %s of %llu still show%s it%s", run->small, zt_count(result.after, "call").text, (unsigned long long)result.before, result.after == 1 ? "s" : "",
                     result.spent ? "; there may be less" : "");
         return ZT_EXIT_OK;
     }

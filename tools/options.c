@@ -221,6 +221,24 @@ bool zt_parse_call(const char *text, uint64_t *number)
     return errno == 0 && *end == '\0' && *number > 0;
 }
 
+zt_counted zt_count(uint64_t n, const char *what)
+{
+    const size_t length = strlen(what);
+    zt_counted c;
+    snprintf(c.text, sizeof(c.text), "%llu %s%s", (unsigned long long)n, what, n == 1 ? "" : length > 0 && what[length - 1] == 's' ? "es" : "s");
+    return c;
+}
+
+const char *zt_is(uint64_t n)
+{
+    return n == 1 ? "is" : "are";
+}
+
+const char *zt_was(uint64_t n)
+{
+    return n == 1 ? "was" : "were";
+}
+
 bool zt_glob(const char *pattern, const char *text)
 {
     return fnmatch(pattern, text, 0) == 0;

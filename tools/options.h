@@ -64,6 +64,14 @@ bool zt_parse_number(const char *text, uint64_t *number);
 bool zt_parse_time(const char *text, uint64_t *ns);
 /* "#41", "41". */
 bool zt_parse_call(const char *text, uint64_t *number);
+/* "1 call", "2 calls", "3 processes": for one printf; the text lives until its end. */
+typedef struct zt_counted {
+    char text[64];
+} zt_counted;
+zt_counted zt_count(uint64_t n, const char *what);
+/* "is", "was" for one, else "are", "were". */
+const char *zt_is(uint64_t n);
+const char *zt_was(uint64_t n);
 /* Shell pattern with * ? [..]. */
 bool zt_glob(const char *pattern, const char *text);
 

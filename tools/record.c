@@ -40,9 +40,8 @@ static void tell(const zc_record_summary *s, const char *backtrace)
         zt_complain("%s", s->why_none);
         return;
     }
-    zt_complain("%llu calls, %llu threads, %llu processes, %llu bytes (%.1f a call), %llu dropped%s: %s%s",
-                (unsigned long long)s->calls, (unsigned long long)s->threads, (unsigned long long)s->processes,
-                (unsigned long long)s->bytes, (double)s->bytes / (double)s->calls, (unsigned long long)s->dropped,
+    zt_complain("%s, %s, %s, %llu bytes (%.1f a call), %llu dropped%s: %s%s", zt_count(s->calls, "call").text,
+                zt_count(s->threads, "thread").text, zt_count(s->processes, "process").text, (unsigned long long)s->bytes, (double)s->bytes / (double)s->calls, (unsigned long long)s->dropped,
                 s->never_returned ? ", some never returned" : "", s->file, s->processes > 1 ? " and more" : "");
     if (backtrace != NULL && s->traced == 0)
         zt_complain("no call of a function that --backtrace=%s names was seen", backtrace);
@@ -127,9 +126,9 @@ static int record_runs(zc_record_options *o, unsigned runs, bool keep_all, bool 
     if (!quiet)
         tell(&run, o->backtrace);
     if (!quiet && runs > 1 && failed == 0)
-        zt_complain("%u runs, none failed", o->round);
+        zt_complain("%s, none failed", zt_count(o->round, "run").text);
     else if (!quiet && runs > 1 && keep_all)
-        zt_complain("%u runs, %u failed, run %u first", o->round, failed, first_failed);
+        zt_complain("%s, %u failed, run %u first", zt_count(o->round, "run").text, failed, first_failed);
     else if (!quiet && runs > 1)
         zt_complain("run %u of %u failed with status %d%s%s", o->round, runs, run.status, good.n_files ? "; the good run before it: " : "",
                     good.n_files ? good.files[0] : "");

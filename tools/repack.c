@@ -70,9 +70,9 @@ static void tell(FILE *out, const zt_refile_wishes *w, const zt_refiled *done, u
                 ",\"dropped_bytes\":%" PRIu64 "}\n", done->chunks, done->chunks_left_out, done->calls, done->bytes, before, done->dropped);
         return;
     }
-    fprintf(out, "%s: %" PRIu64 " calls, %" PRIu64 " bytes, %" PRIu64 " before", w->out, done->calls, done->bytes, before);
+    fprintf(out, "%s: %s, %" PRIu64 " bytes, %" PRIu64 " before", w->out, zt_count(done->calls, "call").text, done->bytes, before);
     if (w->how.drop != 0)
-        fprintf(out, "; %" PRIu64 " bytes (uncompressed) were dropped", done->dropped);
+        fprintf(out, "; %s (uncompressed) %s dropped", zt_count(done->dropped, "byte").text, zt_was(done->dropped));
     fputc('\n', out);
 }
 

@@ -35,11 +35,11 @@ static void tell_json(FILE *out, const zt_refile_wishes *w, const zt_refiled *do
 
 static void tell_text(FILE *out, const zt_refile_wishes *w, const zt_refiled *done, const zt_verdict *v)
 {
-    fprintf(out, "%s: %" PRIu64 " calls in %" PRIu64 " chunks", w->out, v->calls, done->chunks);
+    fprintf(out, "%s: %s in %s", w->out, zt_count(v->calls, "call").text, zt_count(done->chunks, "chunk").text);
     if (v->calls_lost > 0)
-        fprintf(out, "; %" PRIu64 " calls (%.6f s) are lost", v->calls_lost, (double)v->lost_ns / 1e9);
+        fprintf(out, "; %s (%.6f s) %s lost", zt_count(v->calls_lost, "call").text, (double)v->lost_ns / 1e9, zt_is(v->calls_lost));
     if (done->chunks_left_out > 0)
-        fprintf(out, "; %" PRIu64 " damaged places were left out", done->chunks_left_out);
+        fprintf(out, "; %s %s left out", zt_count(done->chunks_left_out, "damaged place").text, zt_was(done->chunks_left_out));
     if (!v->session)
         fputs("; program, driver and settings are not known", out);
     fputs(v->finished ? "\n" : "; the recording was not finished, or its end is lost\n", out);

@@ -140,13 +140,13 @@ static int check_range(const zr_plan *plan, const zr_options *o, const char *pat
 static void print_text(const zr_report *r, const zr_options *o)
 {
     if (o->dry_run) {
-        printf("%s: %llu calls would be made, %llu not\n",
-               r->verdict == ZR_SAME ? "can be replayed" : "can't be replayed", (unsigned long long)r->calls,
+        printf("%s: %s would be made, %llu not\n",
+               r->verdict == ZR_SAME ? "can be replayed" : "can't be replayed", zt_count(r->calls, "call").text,
                (unsigned long long)r->not_made);
         return;
     }
     if (r->verdict == ZR_SAME) {
-        printf("same: %llu calls", (unsigned long long)r->calls);
+        printf("same: %s", zt_count(r->calls, "call").text);
         if (r->rounds > 1)
             printf(" in each of %llu rounds", (unsigned long long)r->rounds);
         if (r->failed_call != 0)
@@ -162,8 +162,7 @@ static void print_text(const zr_report *r, const zr_options *o)
             printf(" (%s)", r->first.detail);
         printf(" recorded %s, replayed %s\n", r->first.recorded, r->first.replayed);
         if (r->mismatches > 1)
-            printf("%llu differences in all, in %llu calls\n", (unsigned long long)r->mismatches,
-                   (unsigned long long)r->calls);
+            printf("%s in all, in %s\n", zt_count(r->mismatches, "difference").text, zt_count(r->calls, "call").text);
     }
     if (r->pending_call != 0 && r->pending_call != r->failed_call) {
         printf("#%llu %s never returned in the recording ", (unsigned long long)r->pending_call, r->pending_function);
@@ -175,20 +174,23 @@ static void print_text(const zr_report *r, const zr_options *o)
     if (r->replaced != 0)
         printf("%llu module%s other than in the recording\n", (unsigned long long)r->replaced, r->replaced == 1 ? " was" : "s were");
     if (r->injected != 0)
-        printf("%llu calls were injected\n", (unsigned long long)r->injected);
+        printf("%s %s injected%s\n", zt_count(r->injected, "call").text, zt_was(r->injected),
+               o->items != NULL ? ", gates and marks of commands among them" : "");
+    if (o->items != NULL && r->not_made != 0)
+        printf("%s %s not made: the loader's own, or never returned\n", zt_count(r->not_made, "call").text, zt_was(r->not_made));
     if (r->late > r->stuck)
-        printf("%llu commands did not end in their turn, #%llu the first; what came behind went on\n", (unsigned long long)r->late,
-               (unsigned long long)r->first_late);
+        printf("%s did not end in %s turn, #%llu the first; what came behind went on\n", zt_count(r->late, "command").text,
+               r->late == 1 ? "its" : "their", (unsigned long long)r->first_late);
     if (r->stuck != 0)
-        printf("%llu commands did not end when their turn had come, #%llu the first\n", (unsigned long long)r->stuck,
+        printf("%s did not end when %s turn had come, #%llu the first\n", zt_count(r->stuck, "command").text, r->stuck == 1 ? "its" : "their",
                (unsigned long long)r->first_stuck);
     if (r->callbacks != 0)
-        printf("%llu calls had a callback, for which one stood that does nothing\n", (unsigned long long)r->callbacks);
+        printf("%s had a callback, for which one stood that does nothing\n", zt_count(r->callbacks, "call").text);
     if (r->taken != 0)
-        printf("%llu bytes differ where the host may have written before they were read back; that does not count\n",
-               (unsigned long long)r->taken);
+        printf("%s differ%s where the host may have written before that was read back; that does not count\n", zt_count(r->taken, "byte").text,
+               r->taken == 1 ? "s" : "");
     if (r->mapped != 0)
-        printf("%llu values are this driver's own and were not compared\n", (unsigned long long)r->mapped);
+        printf("%s %s this driver's own and %s not compared\n", zt_count(r->mapped, "value").text, zt_is(r->mapped), zt_was(r->mapped));
 }
 
 static int make(zt_trace *trace, zr_plan *plan, const char *path, const zr_options *o, bool json, bool quiet)

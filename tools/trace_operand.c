@@ -98,7 +98,7 @@ void zt_tell_dropped(const zt_trace *trace, const char *path)
     const zt_ending *const ending = zt_trace_ending(trace);
     const uint64_t dropped = ending ? ending->dropped : 0;
     if (dropped > 0)
-        zt_complain("%s: %llu calls were dropped while it was recorded; what is said stands on the others", path, (unsigned long long)dropped);
+        zt_complain("%s: %s %s dropped while it was recorded; what is said stands on the others", path, zt_count(dropped, "call").text, zt_was(dropped));
 }
 
 void zt_shell_word(FILE *out, const char *text)

@@ -220,8 +220,8 @@ static int minimise(const wishes *w, const char *path, const zm_needs *needs, co
         return status == ZT_E_EXISTS ? ZT_EXIT_USAGE : ZT_EXIT_CANNOT;
     }
     if (!w->quiet)
-        printf("%s: %llu of %llu calls, after %llu replays%s\n", w->out, (unsigned long long)result.after,
-               (unsigned long long)zm_needs_calls(needs), (unsigned long long)result.tests,
+        printf("%s: %llu of %s, after %s%s\n", w->out, (unsigned long long)result.after, zt_count(zm_needs_calls(needs), "call").text,
+               zt_count(result.tests, "replay").text,
                result.spent ? "; it was ended early, fewer may do" : "");
     return ZT_EXIT_OK;
 }
@@ -304,7 +304,7 @@ static int trim(const wishes *w, zt_trace *in, const char *path)
             zt_complain("%s", error.text);
             status = status == ZT_E_EXISTS ? ZT_EXIT_USAGE : ZT_EXIT_CANNOT;
         } else if (!w->quiet) {
-            printf("%s: %llu of %llu calls\n", w->out, (unsigned long long)zm_keep_count(keep), (unsigned long long)zm_needs_calls(needs));
+            printf("%s: %llu of %s\n", w->out, (unsigned long long)zm_keep_count(keep), zt_count(zm_needs_calls(needs), "call").text);
         }
     }
     zm_keep_free(keep);

@@ -56,7 +56,7 @@ static void print_finding(const zt_finding *f)
     else if (f->calls > 0 && f->first != 0)
         printf("; %" PRIu64 " calls, #%" PRIu64 "..#%" PRIu64 ", are lost", f->calls, f->first, f->last);
     else if (f->calls > 0)
-        printf("; %" PRIu64 " calls are lost", f->calls);
+        printf("; %s %s lost", zt_count(f->calls, "call").text, zt_is(f->calls));
     if (f->calls > 0 && f->to_ns > f->from_ns)
         printf(", %.6f s to %.6f s", (double)f->from_ns / 1e9, (double)f->to_ns / 1e9);
     putchar('\n');
@@ -66,13 +66,13 @@ static void print_text(const char *path, const zt_verdict *v, const findings *f,
 {
     if (v->whole && quiet)
         return;
-    printf("%s: %s: %" PRIu64 " calls", path, in_a_word(v), v->calls);
+    printf("%s: %s: %s", path, in_a_word(v), zt_count(v->calls, "call").text);
     if (v->calls > 0)
-        printf(" (#%" PRIu64 "..#%" PRIu64 ") by %" PRIu64 " threads, %.6f s to %.6f s,", v->first_call, v->last_call, v->threads,
+        printf(" (#%" PRIu64 "..#%" PRIu64 ") by %s, %.6f s to %.6f s,", v->first_call, v->last_call, zt_count(v->threads, "thread").text,
                (double)v->first_ns / 1e9, (double)v->last_ns / 1e9);
-    printf(" in %" PRIu64 " chunks are readable", v->chunks > v->damaged_chunks ? v->chunks - v->damaged_chunks : 0);
+    printf(" in %s %s readable", zt_count(v->chunks > v->damaged_chunks ? v->chunks - v->damaged_chunks : 0, "chunk").text, zt_is(v->calls));
     if (v->calls_lost > 0)
-        printf("; %" PRIu64 " calls (%.6f s) are lost", v->calls_lost, (double)v->lost_ns / 1e9);
+        printf("; %s (%.6f s) %s lost", zt_count(v->calls_lost, "call").text, (double)v->lost_ns / 1e9, zt_is(v->calls_lost));
     putchar('\n');
     for (size_t i = 0; i < f->n; i++)
         print_finding(&f->at[i]);

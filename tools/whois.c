@@ -250,7 +250,7 @@ static void print_holder(const search *s, const zt_object *o, size_t index)
 {
     const uint64_t offset = s->address > o->value ? s->address - o->value : 0;
     if (!s->json) {
-        printf("%s#%u+%" PRIu64 ": %" PRIu64 " bytes at 0x%" PRIx64 ", made by #%" PRIu64 " %s, ", o->kind, o->generation, offset, o->size,
+        printf("%s#%u+%" PRIu64 ": %s at 0x%" PRIx64 ", made by #%" PRIu64 " %s, ", o->kind, o->generation, offset, zt_count(o->size, "byte").text,
                o->value, o->created, o->by->name);
         if (o->destroyed)
             printf("freed by #%" PRIu64 "\n", o->destroyed);
@@ -278,7 +278,7 @@ static void print_neighbour(const search *s)
             below = list[i];
     printf("0x%" PRIx64 " lies in no allocation of this trace", s->address);
     if (below != NULL)
-        printf("; %s#%u, %" PRIu64 " bytes at 0x%" PRIx64 ", ends 0x%" PRIx64 " bytes before it", below->kind, below->generation, below->size,
+        printf("; %s#%u, %s at 0x%" PRIx64 ", ends 0x%" PRIx64 " bytes before it", below->kind, below->generation, zt_count(below->size, "byte").text,
                below->value, s->address - below->value - below->size);
     putchar('\n');
 }

@@ -39,6 +39,23 @@ class Explore(harness.Case):
         answer = self.explore("--count", status=0)
         self.assertEqual((answer["pairs"], answer["orders"], answer["complete"]), (*brute_force(), True))
 
+    def test_counting_says_nothing_of_failing(self):
+        self.record(app("evict"), options=["--schedule=lazy"], status=1)
+        said = zetrace("explore", "--count", "t.zetrace")
+        self.assertRegex(said.stdout, r"^\d+ orders counted, none run, ")
+        self.assertNotIn("fail", said.stdout)
+        self.assertFalse({"failing", "blamed", "unexplained"} & self.explore("--count", status=0).keys())
+        self.assertIn("; 2 fail", zetrace("explore", "t.zetrace").stdout)
+
+    def test_one_is_one(self):
+        self.record(app("evict"), "good")
+        self.assertRegex(zetrace("explore", "t.zetrace").stdout, r"(?m)^1 order run, which is all of them, each once, of 0 pairs that nothing orders; 0 fail$")
+        self.record(app("evict"), options=["--schedule=eager"])
+        said = zetrace("replay", "--inject=sync@before:#14", "t.zetrace").stdout
+        self.assertIn("\n1 call was injected\n", said)
+        said = zetrace("replay", "--inject=sync@before:#14", "--order=recorded", "t.zetrace").stdout
+        self.assertIn(" were injected, gates and marks of commands among them\n1 call was not made: the loader's own, or never returned\n", said)
+
     def test_orders_that_fail(self):
         self.record(app("interleave"), options=["--schedule=eager"])
         answer = self.explore(status=1)

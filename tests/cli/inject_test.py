@@ -284,7 +284,7 @@ class Inject(harness.Case):
         """It had submitted its commands all the same."""
         self.waits_recorded("lost")
         self.assertEqual({c["result"] for c in self.dump() if c["function"] == "zeCommandQueueExecuteCommandLists"}, {"ZE_RESULT_ERROR_DEVICE_LOST"})
-        self.assertIn(" 1 executions ", zetrace("check", "--statistics", "t.zetrace").stderr)
+        self.assertIn(" 1 execution ", zetrace("check", "--statistics", "t.zetrace").stderr)
 
     def test_an_object_that_is_not_there(self):
         """A wait for what is made later, or gone, would wait for nothing and say that it had."""

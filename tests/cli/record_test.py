@@ -15,7 +15,7 @@ from harness import app, run, zetrace
 class Record(harness.Case):
     def test_evict(self):
         r = self.record(app("evict"), options=["--schedule=lazy"], status=1, out="bad.zetrace")
-        self.assertRegex(r.stderr, r"zetrace: \d+ calls, 1 threads, 1 processes, \d+ bytes .*0 dropped: bad\.zetrace")
+        self.assertRegex(r.stderr, r"zetrace: \d+ calls, 1 thread, 1 process, \d+ bytes .*0 dropped: bad\.zetrace")
         self.assertEqual(stat.S_IMODE(os.stat("bad.zetrace").st_mode), 0o600)
         failed = zetrace("dump", "--failed", "bad.zetrace")
         self.assertEqual(failed.returncode, 0)
