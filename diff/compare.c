@@ -163,7 +163,7 @@ static bool order_line(zd_diff *d, int side, zd_sequence *line)
     uint32_t n = 0;
     if (s->any_ignored) {
         for (uint32_t i = 0; i < s->n; i++)
-            if (!s->func_ignored[s->func[i]])
+            if (!(s->func_flags[s->func[i]] & ZD_IGNORED))
                 s->index[n++] = i;
     } else {
         free(s->index);

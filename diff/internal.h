@@ -23,6 +23,8 @@ typedef struct zd_run { /* calls from `index` on have numbers from `number` on *
     uint64_t number;
 } zd_run;
 
+enum zd_func_flags { ZD_IGNORED = 1, ZD_ENDS = 2 /* an object */, ZD_WRITES = 4 /* outputs */ };
+
 typedef struct zd_side {
     zt_trace *trace;
     const zd_options *options;
@@ -35,7 +37,7 @@ typedef struct zd_side {
     uint16_t only_thread;
     const zt_func **funcs;
     uint64_t *func_hash; /* of the name */
-    bool *func_ignored;
+    uint8_t *func_flags; /* enum zd_func_flags */
     size_t n_funcs, funcs_room;
     uint16_t *func_of; /* by id of this build's table; UINT16_MAX */
     int64_t results[254];

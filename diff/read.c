@@ -20,6 +20,16 @@ static uint64_t hash_name(const char *name)
     return XXH3_64bits(name, strlen(name));
 }
 
+static unsigned flags_of(const zt_func *func)
+{
+    unsigned flags = 0;
+    for (unsigned i = 0; i < func->n_params; i++) {
+        const zt_field *const p = &func->params[i];
+        flags |= (p->role == ZT_R_DESTROY || p->role == ZT_R_FREE ? ZD_ENDS : 0) | (p->dir & ZT_OUT ? ZD_WRITES : 0);
+    }
+    return flags;
+}
+
 /* @return where the function stands in side->funcs; -1: memory is out, or there are more than a trace can have. */
 static int function_of(zd_side *s, const zt_func *func)
 {
@@ -35,13 +45,13 @@ static int function_of(zd_side *s, const zt_func *func)
     room = s->funcs_room;
     if (!zd_room(&s->func_hash, s->n_funcs, &room, sizeof(*s->func_hash)))
         return -1;
-    if (!zd_room(&s->func_ignored, s->n_funcs, &s->funcs_room, sizeof(*s->func_ignored)))
+    if (!zd_room(&s->func_flags, s->n_funcs, &s->funcs_room, sizeof(*s->func_flags)))
         return -1;
     bool ignored = false;
     for (size_t i = 0; i < s->options->n_globs; i++)
         ignored |= s->options->matches(s->options->globs[i], func->name);
     s->any_ignored |= ignored;
-    s->func_ignored[s->n_funcs] = ignored;
+    s->func_flags[s->n_funcs] = (uint8_t)((ignored ? ZD_IGNORED : 0) | flags_of(func));
     s->func_hash[s->n_funcs] = hash_name(func->name);
     s->funcs[s->n_funcs] = func;
     if (own)
@@ -141,7 +151,7 @@ static void enter(reading *r, const zt_call *call)
     if (a->failed || !zd_operands_put(s, index, r->before, a->operands, a->n_operands))
         s->status = ZT_E_MEMORY;
     note_contents(r, call, index, false);
-    for (unsigned i = 0; i < call->func->n_params; i++) { /* what ends, ends with ENTER */
+    for (unsigned i = 0; (s->func_flags[f] & ZD_ENDS) && i < call->func->n_params; i++) { /* what ends, ends with ENTER */
         const zt_field *const p = &call->func->params[i];
         uint64_t value = 0;
         memcpy(&value, call->words + p->offset, p->size > 8 ? 8 : p->size);
@@ -181,7 +191,8 @@ static void leave(reading *r, const zt_call *call)
         s->result[index] = result_of(s, call->result);
         a->hash = zd_mix(a->hash, (uint64_t)call->result);
     }
-    zd_walk(a, call, index, ZT_LEAVE);
+    if (s->func_flags[s->func[index]] & ZD_WRITES)
+        zd_walk(a, call, index, ZT_LEAVE);
     if (!(s->options->ignore & ZD_RESULTS))
         s->hash[index] = zd_mix(s->hash[index], a->hash);
     if (a->failed)
@@ -218,11 +229,11 @@ static bool index_threads(zd_side *s)
     s->index = malloc(((size_t)s->n + 1) * sizeof(*s->index));
     uint32_t *const next = calloc(s->n_threads + 2u, sizeof(*next));
     for (uint32_t i = 0; i < s->n && next != NULL; i++)
-        next[(s->thread ? s->thread[i] : s->only_thread) + 1u] += !s->func_ignored[s->func[i]];
+        next[(s->thread ? s->thread[i] : s->only_thread) + 1u] += !(s->func_flags[s->func[i]] & ZD_IGNORED);
     for (uint32_t t = 1; t <= s->n_threads + 1u && next != NULL; t++)
         s->first[t] = next[t] += next[t - 1];
     for (uint32_t i = 0; i < s->n && s->index != NULL && next != NULL; i++)
-        if (!s->func_ignored[s->func[i]])
+        if (!(s->func_flags[s->func[i]] & ZD_IGNORED))
             s->index[next[s->thread ? s->thread[i] : s->only_thread]++] = i;
     free(next);
     return s->index != NULL && next != NULL;
@@ -278,7 +289,7 @@ void zd_side_free(zd_side *s)
     free(s->thread);
     free(s->funcs);
     free(s->func_hash);
-    free(s->func_ignored);
+    free(s->func_flags);
     free(s->func_of);
     free(s->operands);
     free(s->marks);
