@@ -32,6 +32,11 @@ class Driver(intel.Case):
         self.assertIn(LOST, r.stdout)
         self.assertEqual(r.stderr.count("page fault"), 1, r.stderr)
 
+    def test_evict_in_flight_of_memory_that_is_not_pooled(self):
+        for keys, status in (({}, 0), ({"EnableDeviceUsmAllocationPool": "0", "ExperimentalEnableDeviceAllocationCache": "0"}, 1)):
+            r = self.assertKnown(intel.run("evict", "brief", env=environment("b580", **NO_DIRECT_SUBMISSION, **keys)))
+            self.assertEqual(r.returncode, status, r.stdout + r.stderr)
+
     def test_evict_after_a_wait(self):
         for device in ("max1550", "b580"):
             for keys in ({}, NO_DIRECT_SUBMISSION):
