@@ -121,8 +121,9 @@ static void show_progress(void *ctx, uint64_t done, uint64_t total)
 }
 
 /* @return the exit status. */
-static int report(const wishes *w, zd_diff *diff, char *const *paths)
+static int report(const wishes *w, zd_diff *diff, zt_trace *const *traces, char *const *paths)
 {
+    char order[512];
     zt_diff_report r = {.diff = diff, .names = {paths[0], paths[1]}, .view = w->view, .tolerance = w->tolerance, .context = w->context,
                         .by_order = w->compare.by_order, .color = isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL};
     bool ok = (r.readers[0] = zd_reader_new(diff, 0)) != NULL && (r.readers[1] = zd_reader_new(diff, 1)) != NULL;
@@ -130,6 +131,10 @@ static int report(const wishes *w, zd_diff *diff, char *const *paths)
         ok = zd_check_contents(diff, r.readers[0], r.readers[1], w->view, &w->tolerance) == ZT_OK;
     if (ok) {
         zt_diff_count(&r);
+        if (r.by_order && !zt_diff_same(&r) && zd_same_by_thread(diff) && w->compare.n_globs == 0) {
+            zt_diff_edges(&r, traces, order, sizeof(order));
+            r.order = order;
+        }
         if (w->json)
             zt_diff_json(&r, stdout, w->brief);
         else if (w->brief && !zt_diff_same(&r))
@@ -171,7 +176,7 @@ static int compare(wishes *w, char **paths)
         status = TROUBLE;
     }
     if (diff != NULL)
-        status = report(w, diff, paths);
+        status = report(w, diff, traces, paths);
     zd_free(diff);
     for (int i = 0; i < 2; i++)
         if (traces[i] != NULL) {

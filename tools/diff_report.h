@@ -24,6 +24,8 @@ typedef struct zt_diff_report {
     zt_diff_totals totals;
 } zt_diff_report;
 
+/* diff_order.c: of calls that differ in order only; moves both traces. Sets edges_known and edges_changed, and says so in `text`. */
+void zt_diff_edges(zt_diff_report *report, zt_trace *const *traces, char *text, size_t size);
 void zt_diff_count(zt_diff_report *report);
 bool zt_diff_same(const zt_diff_report *report);
 /* Where they part, what is on one side only, which results have changed. */

@@ -166,6 +166,39 @@ class Contents(Diff):
         self.compare("a.zetrace", "b.zetrace", status=0)
 
 
+class Order(Diff):
+    """Each thread does the same; among the threads the calls lie otherwise."""
+
+    def traces(self, what):
+        r = run(os.path.join(BUILD, "bin", "trace_interleaved"), what, "a.zetrace", "b.zetrace", env={"TEST_SOFT": harness.DRIVER})
+        self.assertEqual(r.returncode, 0, r.stderr)
+
+    def test_threads_by_themselves(self):
+        for what in "harmless", "submits":
+            self.traces(what)
+            r = diff("a.zetrace", "b.zetrace")
+            self.assertEqual((r.returncode, r.stdout), (0, ""))
+            self.assertIn("--by=order", r.stderr)
+            self.assertTrue(self.compare("a.zetrace", "b.zetrace", status=0)["interleaved"])
+
+    def test_order_only(self):
+        for what, changed in ("harmless", False), ("submits", True):
+            self.traces(what)
+            found = self.compare("a.zetrace", "b.zetrace", "--by=order")
+            self.assertEqual((found["order_only"], found["edges_changed"]), (True, changed), what)
+            self.compare("a.zetrace", "b.zetrace", "--by=order", "--ignore=order", status=0)
+            text = diff("--by=order", "a.zetrace", "b.zetrace").stdout
+            self.assertRegex(text, r"command #27@1 is over before call #26 begins in every order of b\.zetrace, not of a\.zetrace" if changed
+                             else "what must come before what is the same too")
+
+    def test_more_than_order(self):
+        self.record(app("threads"), 3, 40, out="a.zetrace")
+        self.record(app("threads"), 3, 41, out="b.zetrace")
+        found = self.compare("a.zetrace", "b.zetrace", "--by=order")
+        self.assertFalse(found["order_only"])
+        self.assertIsNone(found["edges_changed"])
+
+
 class BadInput(Diff):
     def test_sentences(self):
         self.record(app("evict_good"))
