@@ -172,7 +172,24 @@ static uint64_t word(const zt_call *call, const zt_field *field)
 typedef struct outputs {
     zt_objects *objects;
     const zt_call *call;
+    const char *label; /* of what is created, "" */
 } outputs;
+
+/* A name in the descriptor, such as a kernel's: what would be no word in a line or in JSON is left out. */
+static int see_name(void *ctx, const zt_node *node)
+{
+    char *const label = ctx;
+    if (node->kind != ZT_N_TEXT || node->field == NULL || node->field->shape != ZT_STRING || label[0] != '\0' ||
+        strstr(node->field->name, "Name") == NULL)
+        return 0;
+    size_t n = 0;
+    for (uint64_t i = 0; i < node->size && n + 1 < sizeof(((zt_object *)0)->label); i++) {
+        const char c = ((const char *)node->data)[i];
+        label[n++] = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("_.$:<>@-", c) != NULL ? c : '?';
+    }
+    label[n] = '\0';
+    return 0;
+}
 
 static int see_output(void *ctx, const zt_node *node)
 {
@@ -182,7 +199,10 @@ static int see_output(void *ctx, const zt_node *node)
     uint64_t value;
     memcpy(&value, node->data, sizeof(value));
     if (node->type->cls == ZT_HANDLE && value != 0) {
-        set_handle(s->objects, node->type, value, s->call->number, s->call->func, node->field->role == ZT_R_CREATE);
+        const bool created = node->field->role == ZT_R_CREATE;
+        zt_object *const o = set_handle(s->objects, node->type, value, s->call->number, s->call->func, created);
+        if (o != NULL && created && s->label[0] != '\0')
+            snprintf(o->label, sizeof(o->label), "%s", s->label);
     } else if (node->field->role == ZT_R_ALLOC && s->call->result == 0) {
         const zt_field *const size = zt_param_by_role(s->call->func, ZT_R_SIZE);
         add_alloc(s->objects, value, size ? word(s->call, size) : 0, s->call->number, s->call->func);
@@ -215,7 +235,13 @@ int zt_objects_event(zt_objects *o, zt_trace *trace, const zt_event *event)
         set_handle(o, returns, (uint64_t)call->result, call->number, call->func, false);
     zt_call_memory in = {call, ZT_ENTER, trace}, out = {call, ZT_LEAVE, trace};
     const zt_memory before = zt_memory_of(&in), after = zt_memory_of(&out);
-    outputs seen = {o, call};
+    char label[sizeof(((zt_object *)0)->label)] = "";
+    const zt_field *const desc = call->func->kind == ZT_K_CREATE ? zt_param_by_role(call->func, ZT_R_DESC) : NULL;
+    if (desc != NULL) {
+        const zt_walk names = {.func = call->func, .words = call->words, .phase = ZT_ENTER, .memory = &before, .visit = see_name, .ctx = label};
+        zt_walk_param(&names, (unsigned)(desc - call->func->params));
+    }
+    outputs seen = {o, call, label};
     const zt_walk walk = {.func = call->func, .words = call->words, .phase = ZT_LEAVE, .result = call->result, .memory = &after,
                           .before = &before, .visit = see_output, .ctx = &seen};
     const int status = zt_walk_call(&walk);

@@ -122,6 +122,24 @@ static void json_text(const char *key, const char *value)
     zt_json_string(stdout, value ? value : "");
 }
 
+/* @return false: all zero, which is none. */
+static bool uuid_text(const uint8_t *uuid, char out[33])
+{
+    bool any = false;
+    for (int i = 0; i < 16; i++) {
+        snprintf(out + (size_t)i * 2, 3, "%02x", uuid[i]);
+        any |= uuid[i] != 0;
+    }
+    return any;
+}
+
+static void json_uuid(const char *key, const uint8_t *uuid)
+{
+    char text[33];
+    const bool any = uuid_text(uuid, text);
+    printf(",\"%s\":%s%s%s", key, any ? "\"" : "", any ? text : "null", any ? "\"" : "");
+}
+
 static void json_pairs(const char *key, const zt_pair *pairs, uint32_t n)
 {
     printf(",\"%s\":{", key);
@@ -154,6 +172,8 @@ static void print_json(const zt_trace *trace, const totals *t)
     }
     printf("],\"pid\":%" PRId64 ",\"parent_pid\":%" PRId64, s->pid, s->parent_pid);
     json_text("host", s->hostname);
+    json_uuid("uuid", s->uuid);
+    json_uuid("parent_uuid", s->parent_uuid);
     json_text("rank", s->rank);
     json_text("order", s->order);
     json_text("attach", s->attach);
@@ -217,6 +237,12 @@ static void print_text(const zt_trace *trace, const totals *t)
     else
         printf("ended        not known how\n");
     put("recorded     ", when, ", by zetrace ", s->version, ", attach=", s->attach, " memory=", s->memory, " order=", s->order, "\n", NULL);
+    char uuid[33];
+    uuid_text(s->uuid, uuid);
+    printf("trace        %s", uuid);
+    if (uuid_text(s->parent_uuid, uuid))
+        printf(", a part of %s", uuid);
+    putchar('\n');
     bool any = false;
     for (uint32_t i = 0; i < s->n_settings; i++) {
         if (s->settings[i].value[0] == '\0')

@@ -10,13 +10,15 @@
 #include "replay.h"
 #include "trim.h"
 
-enum { OUTPUT = 1, FORCE, CALLS, OBJECT, NEEDS, MINIMISE, BUDGET, DRIVER, TIMEOUT, NO_DATA, NO_VERIFY, QUIET };
+enum { OUTPUT = 1, FORCE, CALLS, OBJECT, QUEUE, KERNEL, NEEDS, MINIMISE, BUDGET, DRIVER, TIMEOUT, NO_DATA, NO_VERIFY, QUIET };
 
 static const zt_option options[] = {
     {OUTPUT, 'o', "output", "OUT", "the trace to write"},
     {FORCE, 'f', "force", NULL, "overwrite it"},
     {CALLS, 0, "calls", "SET", "keep these calls (10..20, 10.., /submit, @FILE, ...; see 'zetrace help dump') and what they need; may be given often, as the next ones"},
     {OBJECT, 0, "object", "KIND#N", "keep the calls that have the object, such as mem#2, as an argument, and what they need"},
+    {QUEUE, 0, "queue", "queue#N", "keep what was submitted to a queue, or to an immediate list (list#N), its waits, and what they need"},
+    {KERNEL, 0, "kernel", "NAME", "keep the launches of kernels whose name matches the pattern, and what they need"},
     {NEEDS, 0, "needs", "#N[,#M]...", "keep call N and what it needs; of a command also what submits it and what waits for it"},
     {NO_DATA, 0, "no-data", NULL, "leave out what only wrote the bytes that commands read: they read others then, which are not compared"},
     {MINIMISE, 0, "minimise", NULL, "leave out whatever the recorded failure comes back without: the smallest program that still fails"},
@@ -44,9 +46,9 @@ const zt_command zt_command_trim = {
 #define MOST 64 /* of one option */
 
 typedef struct wishes {
-    const char *out, *needs[MOST], *objects[MOST];
+    const char *out, *needs[MOST], *objects[MOST], *kernels[MOST];
     uint64_t budget, timeout_ns;
-    size_t n_needs, n_objects;
+    size_t n_needs, n_objects, n_kernels;
     zt_calls *calls;
     const char *driver;
     bool force, minimise, no_data, no_verify, quiet;
@@ -261,8 +263,12 @@ static int choose(const wishes *w, zm_keep *keep, zt_trace *in, const char *path
     }
     for (size_t i = 0; i < w->n_objects; i++)
         if (zm_keep_add_object(keep, w->objects[i]) == 0)
-            return zt_usage_error(&zt_command_trim, "--object: no call of %s has %s as an argument; 'zetrace dump' names objects", path,
+            return zt_usage_error(&zt_command_trim, "no call of %s has %s as an argument; 'zetrace dump' names objects", path,
                                   w->objects[i]);
+    for (size_t i = 0; i < w->n_kernels; i++)
+        if (zm_keep_add_kernel(keep, w->kernels[i]) == 0)
+            return zt_usage_error(&zt_command_trim, "--kernel: no call of %s has a kernel whose name matches '%s'; 'zetrace dump' shows names as "
+                                                    "kernel#1(NAME)", path, w->kernels[i]);
     for (size_t i = 0; i < w->n_needs; i++) {
         const int status = add_needs(w->needs[i], keep, path);
         if (status >= 0)
@@ -272,7 +278,7 @@ static int choose(const wishes *w, zm_keep *keep, zt_trace *in, const char *path
         zm_keep_add_range(keep, 1, until = failed);
     if (failed != 0)
         zm_keep_add(keep, failed);
-    const bool parts = w->n_objects + w->n_needs > 0;
+    const bool parts = w->n_objects + w->n_kernels + w->n_needs > 0;
     const unsigned flags = (parts ? ZM_WITH_ALL : ZM_WITH_SYNCS | ZM_WITH_ENDS) | (w->no_data ? ZM_NO_DATA : 0);
     return zm_close_over_needs(keep, flags, parts ? 0 : until) == ZT_OK ? -1 : -2;
 }
@@ -315,10 +321,10 @@ static int trim(const wishes *w, zt_trace *in, const char *path)
 /* @return -1, or the status of a usage error. */
 static int take_option(const zt_parser *parser, wishes *w, int id)
 {
-    const size_t have = id == OBJECT ? w->n_objects : id == NEEDS ? w->n_needs : 0;
+    const size_t have = id == OBJECT || id == QUEUE ? w->n_objects : id == KERNEL ? w->n_kernels : id == NEEDS ? w->n_needs : 0;
     char why[512];
     if (have == MOST)
-        return zt_usage_error(&zt_command_trim, "--object and --needs may be given %d times each", MOST);
+        return zt_usage_error(&zt_command_trim, "--object with --queue, --kernel, and --needs may be given %d times each", MOST);
     switch (id) {
     case OUTPUT:
         w->out = parser->value;
@@ -332,6 +338,14 @@ static int take_option(const zt_parser *parser, wishes *w, int id)
         break;
     case OBJECT:
         w->objects[w->n_objects++] = parser->value;
+        break;
+    case QUEUE:
+        if (strncmp(parser->value, "queue#", 6) != 0 && strncmp(parser->value, "list#", 5) != 0)
+            return zt_usage_error(&zt_command_trim, "--queue wants a queue as queue#1, or an immediate list as list#3, not '%s'", parser->value);
+        w->objects[w->n_objects++] = parser->value;
+        break;
+    case KERNEL:
+        w->kernels[w->n_kernels++] = parser->value;
         break;
     case NEEDS:
         w->needs[w->n_needs++] = parser->value;
@@ -390,8 +404,8 @@ static int run_with(int argc, char **argv, wishes *w)
         return zt_usage_error(&zt_command_trim, "trim wants one trace, but was given %d operands; 'zetrace help trim' tells more", operands);
     if (w->out == NULL)
         return zt_usage_error(&zt_command_trim, "trim wants -o OUT, the trace to write");
-    if (!zt_calls_given(w->calls) && w->n_objects + w->n_needs == 0 && !w->minimise)
-        return zt_usage_error(&zt_command_trim, "trim wants to know what to keep: --calls, --object, --needs, or --minimise");
+    if (!zt_calls_given(w->calls) && w->n_objects + w->n_kernels + w->n_needs == 0 && !w->minimise)
+        return zt_usage_error(&zt_command_trim, "trim wants to know what to keep: --calls, --object, --queue, --kernel, --needs, or --minimise");
     zt_trace *trace;
     const zt_parser one = {.command = &zt_command_trim, .argc = 2, .argv = operand, .at = 1};
     int status = zt_open_calls(&one, &trace);

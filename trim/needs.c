@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sets of calls, and closing one over what its calls need. */
+#include <fnmatch.h>
 #include <stdio.h>
 
 #include "internal.h"
@@ -110,22 +111,39 @@ uint64_t zm_keep_add_range(zm_keep *keep, uint64_t from, uint64_t to)
     return found;
 }
 
-uint64_t zm_keep_add_object(zm_keep *keep, const char *name)
+static uint64_t add_users(zm_keep *keep, size_t object)
 {
     const zm_needs *const n = keep->needs;
-    const zt_object *const *list;
-    const size_t have = zt_objects_list(n->names, &list);
     uint64_t found = 0;
-    for (size_t i = 0; i < have && i < n->objects.n; i++) {
+    for (uint32_t u = n->first_use[object]; u < n->first_use[object + 1]; u++) {
+        zm_put(keep, n->users[u]);
+        found++;
+    }
+    return found;
+}
+
+uint64_t zm_keep_add_object(zm_keep *keep, const char *name)
+{
+    const zt_object *const *list;
+    const size_t have = zt_objects_list(keep->needs->names, &list);
+    uint64_t found = 0;
+    for (size_t i = 0; i < have && i < keep->needs->objects.n; i++) {
         char text[128];
         snprintf(text, sizeof(text), "%s#%u", list[i]->kind, list[i]->generation);
-        if (strcmp(text, name) != 0)
-            continue;
-        for (uint32_t u = n->first_use[i]; u < n->first_use[i + 1]; u++) {
-            found += !zm_in(keep, n->users[u]);
-            zm_put(keep, n->users[u]);
-        }
+        if (strcmp(text, name) == 0)
+            found += add_users(keep, i);
     }
+    return found;
+}
+
+uint64_t zm_keep_add_kernel(zm_keep *keep, const char *pattern)
+{
+    const zt_object *const *list;
+    const size_t have = zt_objects_list(keep->needs->names, &list);
+    uint64_t found = 0;
+    for (size_t i = 0; i < have && i < keep->needs->objects.n; i++)
+        if (strcmp(list[i]->kind, "kernel") == 0 && list[i]->label[0] != '\0' && fnmatch(pattern, list[i]->label, 0) == 0)
+            found += add_users(keep, i);
     return found;
 }
 

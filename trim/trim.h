@@ -38,6 +38,8 @@ bool zm_keep_has(const zm_keep *keep, uint64_t number);
 uint64_t zm_keep_add_range(zm_keep *keep, uint64_t from, uint64_t to);
 /* Adds the calls that have the object, such as "mem#2", as an operand or give it. @return how many there are. */
 uint64_t zm_keep_add_object(zm_keep *keep, const char *name);
+/* Adds the calls that have a kernel whose name matches the shell pattern, "saxpy". @return how many there are. */
+uint64_t zm_keep_add_kernel(zm_keep *keep, const char *pattern);
 uint64_t zm_keep_count(const zm_keep *keep);
 
 enum zm_close_flags {
