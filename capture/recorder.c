@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -441,15 +442,25 @@ static void run(zc_recorder *r, pid_t main_pid, zt_error *error)
     }
 }
 
+/* The loader needs a driver, and a driver a device. */
+static bool has_device(void)
+{
+    glob_t found = {0};
+    const bool any = glob("/dev/dri/renderD*", 0, NULL, &found) == 0 || glob("/dev/accel/accel*", GLOB_APPEND, NULL, &found) == 0;
+    globfree(&found);
+    return any;
+}
+
 static void say_why_none(zc_recorder *r)
 {
     zc_record_summary *const s = r->summary;
     if (s->calls > 0 || !s->launched)
         return;
+    const bool no_driver = strcmp(r->options->driver, "auto") == 0 && getenv("ZE_ENABLE_ALT_DRIVERS") == NULL && !has_device();
     snprintf(s->why_none, sizeof(s->why_none),
-             "no Level Zero call was seen, so no trace was written: %.200s made none, or it is statically linked, set-user-id, or "
-             "clears its environment (LD_PRELOAD, ZE_ENABLE_VALIDATION_LAYER), or ended before its first call",
-             r->options->argv[0]);
+             "no Level Zero call was seen, so no trace was written: %.100s made none, %sor it is statically linked, set-user-id, or "
+             "clears its environment (LD_PRELOAD, ZE_ENABLE_VALIDATION_LAYER), or ended before its first call; 'zetrace doctor' looks closer",
+             r->options->argv[0], no_driver ? "or found no driver, for there is no GPU here: --driver=soft gives it one for the CPU; " : "");
 }
 
 static bool output_free(const zc_record_options *o, zt_error *error)

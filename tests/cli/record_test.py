@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """zetrace record, info, dump and help: what they say, how they exit, what they do with bad input."""
+import glob
 import json
 import os
 import re
@@ -50,7 +51,19 @@ class Record(harness.Case):
 
     def test_no_call(self):
         r = zetrace("record", "-o", "t.zetrace", "--", app("noze"))
+        self.assertSentence(r, 0, "no Level Zero call was seen", "zetrace doctor")
+        r = zetrace("record", "-o", "t.zetrace", "--driver=soft", "--", app("noze"))
         self.assertSentence(r, 0, "no Level Zero call was seen")
+        self.assertNotIn("found no driver", r.stderr)
+
+    @unittest.skipIf(glob.glob("/dev/dri/renderD*") + glob.glob("/dev/accel/accel*"), "there is a device here")
+    def test_where_no_driver_is(self):
+        r = zetrace("record", "-o", "t.zetrace", "--", app("evict"))
+        self.assertEqual(r.returncode, 2, r.stdout + r.stderr)
+        self.assertIn("found no driver, for there is no GPU here: --driver=soft gives it one for the CPU", r.stderr)
+        self.assertEqual(len(r.stderr.splitlines()), 1, r.stderr)
+        r = zetrace("record", "-o", "t.zetrace", "--", app("evict"), env={"ZE_ENABLE_ALT_DRIVERS": "/nope.so"})
+        self.assertNotIn("found no driver", r.stderr)
         self.assertFalse(os.path.exists("t.zetrace"))
 
     def test_no_driver(self):
