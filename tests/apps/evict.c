@@ -14,7 +14,6 @@ int main(int argc, char **argv)
 {
     const size_t size = 4096;
     const bool good = ALWAYS_GOOD || fixed_wanted(argc, argv);
-    const int later = wanted(argc, argv, "brief") ? 2 : 10;
     bool failed = false;
     app a = app_open();
     void *const A = device_new(&a, size), *const B = device_new(&a, size);
@@ -29,7 +28,7 @@ int main(int argc, char **argv)
     failed |= SHOWS(zeContextEvictMemory(a.context, a.device, B, size));
     failed |= SHOWS(zeMemFree(a.context, B));
 
-    for (int i = 0; i < later; i++) {
+    for (int i = 0; i < (wanted(argc, argv, "brief") ? 2 : 10); i++) {
         ze_command_list_handle_t empty = list_new(&a, 0);
         MUST(zeCommandListClose(empty));
         failed |= SHOWS(zeCommandQueueExecuteCommandLists(queue, 1, &empty, NULL));

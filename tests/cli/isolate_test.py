@@ -190,6 +190,14 @@ class Evict(Isolate):
         self.assertEqual(r.stdout.count("at main evict.c:"), 2, r.stdout)
         self.assertIn("that call is innocent", r.stdout)
 
+    def test_the_readme_shows_this_very_output(self):
+        self.record(app("evict"), options=["--schedule=lazy", "--backtrace=*"], status=1, out="bad.zetrace")
+        said = [re.sub(r" on /.*libze_soft", " on .../libze_soft", line) for line in zetrace("isolate", "bad.zetrace").stdout.splitlines()]
+        with open(os.path.join(os.path.dirname(__file__), "..", "..", "README.md"), encoding="utf-8") as f:
+            readme = f.read().split("$ zetrace isolate bad.zetrace\n")[1].split("\n\nCall #18")[0]
+        shown = [re.sub(r" on /.*libze_soft", " on .../libze_soft", line[4:]) for line in readme.splitlines()]
+        self.assertEqual(said, shown)
+
     def test_budget(self):
         self.record(app("evict"), options=["--schedule=lazy"], status=1)
         whole = self.isolate(status=1)
