@@ -118,6 +118,8 @@ static void see_value(zd_arguments *a, const zt_node *node)
         see_handle(a, node, value, a->depth == 0 && node->addr == 0);
     } else if (node->type->cls == ZT_POINTER) {
         see_address(a, node, value);
+    } else if (f != NULL && f->role == ZT_R_TIMEOUT && a->side->options->is_replay) {
+        take(a, 1);
     } else if (node->type->cls == ZT_FUNCTION || (is_output(a) && varies(a, node)) ||
                (f != NULL && f->note != NULL && strstr(f->note, "file_descriptor") != NULL)) {
         take(a, 1);

@@ -219,6 +219,9 @@ void zd_free(zd_diff *d)
     zd_side_free(&d->side[1]);
     free(d->pair);
     free(d->paired);
+    for (size_t i = 0; d->lines != NULL && i < d->n_sections; i++)
+        free(d->lines[i]);
+    free(d->lines);
     free(d->sections);
     free(d->script);
     free(d);

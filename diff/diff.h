@@ -29,6 +29,7 @@ typedef struct zd_options {
     const char *globs[ZD_GLOBS]; /* functions that are left out */
     size_t n_globs;
     bool (*matches)(const char *glob, const char *name);
+    bool is_replay;             /* B is a replay of A: time limits of waits are not compared */
     bool contents_apart;        /* contents do not make calls different: zd_details is to look at them, with a tolerance */
     void (*progress)(void *ctx, uint64_t done, uint64_t total); /* from the calling thread; may be NULL */
     void *ctx;
@@ -109,6 +110,11 @@ typedef struct zd_detail {
 uint32_t zd_details(zd_reader *a, zd_reader *b, int view, const zd_tolerance *tolerance, void (*tell)(void *ctx, const zd_detail *detail),
                     void *ctx);
 
+/*
+ * B is a replay of A: takes the waits that it made besides out of B's lines, and the changes out of the script that are none: what was not
+ * ready in A and is in B. @return ZT_OK or ZT_E_MEMORY; the comparison can only be freed then.
+ */
+int zd_forget_waits(zd_diff *diff);
 /*
  * With `contents_apart`: looks at the contents of calls that are equal otherwise; those that differ by more than the tolerance become
  * ZD_CHANGED. Both readers are the caller's. @return ZT_OK or ZT_E_MEMORY.

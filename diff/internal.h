@@ -70,6 +70,7 @@ struct zd_diff {
     zd_op *script;
     size_t n_script, script_room;
     bool same_by_thread;
+    uint32_t **lines; /* of zd_forget_waits, one a section */
 };
 
 static inline uint64_t zd_mix(uint64_t h, uint64_t x)

@@ -26,6 +26,18 @@ static bool is_soft(const char *path)
     return strncmp(slash ? slash + 1 : path, "libze_soft", 10) == 0;
 }
 
+/*
+ * Where 'zetrace record --attach=driver' records this replay, the library that it put in the driver's place; NULL elsewhere.
+ */
+static const char *stand_in(char *path, size_t size)
+{
+    const char *const drivers = getenv("ZE_ENABLE_ALT_DRIVERS");
+    if (drivers == NULL || getenv("ZETRACE_REAL_DRIVER") == NULL || strstr(drivers, "/libzetrace-proxy") == NULL)
+        return NULL;
+    snprintf(path, size, "%.*s", (int)strcspn(drivers, ",:"), drivers);
+    return path;
+}
+
 static bool has_gpu(void)
 {
     glob_t found;
@@ -44,11 +56,15 @@ static bool choose(zr_target *t, const char *path, const char *why)
 bool zr_target_choose(zr_target *t, const zr_plan *plan, const zr_options *options, char *message, size_t size)
 {
     const char *const driver = options->driver ? options->driver : "auto";
+    char proxy[sizeof(t->path)];
+    const bool recorded = strcmp(driver, "auto") == 0 && stand_in(proxy, sizeof(proxy)) != NULL;
     const char *const soft = options->soft_library ? options->soft_library : "libze_soft.so.1";
     if (strcmp(driver, "soft") == 0) {
         choose(t, soft, "asked for");
     } else if (strcmp(driver, "auto") != 0) {
         choose(t, driver, "asked for");
+    } else if (recorded) {
+        choose(t, proxy, "which is being recorded");
     } else if (plan->recorded_soft) {
         choose(t, soft, "the recorded driver");
     } else if (plan->recorded_driver[0] != 0 && access(plan->recorded_driver, R_OK) == 0 && has_gpu()) {
@@ -58,7 +74,7 @@ bool zr_target_choose(zr_target *t, const zr_plan *plan, const zr_options *optio
     } else {
         choose(t, soft, "no GPU is here");
     }
-    t->soft = is_soft(t->path);
+    t->soft = is_soft(recorded ? getenv("ZETRACE_REAL_DRIVER") : t->path);
     t->same = plan->recorded_driver[0] == 0 || t->soft == plan->recorded_soft;
     if (strchr(t->path, '/') != NULL && access(t->path, R_OK) != 0) {
         snprintf(message, size, "the driver %s cannot be read: %s; --driver names another", t->path, strerror(errno));

@@ -7,10 +7,11 @@
 #include "commands.h"
 #include "diff_report.h"
 
-enum { BRIEF = 1, BY, IGNORE, AS, TOLERANCE, CONTEXT, JSON };
+enum { BRIEF = 1, REPLAY, BY, IGNORE, AS, TOLERANCE, CONTEXT, JSON };
 
 static const zt_option options[] = {
     {BRIEF, 'q', "brief", NULL, "say only whether they differ"},
+    {REPLAY, 0, "replay", NULL, "compare A with its own replay, which is made and recorded for it"},
     {BY, 0, "by", "thread|order", "compare thread by thread (default), or all calls in the order in which they were made"},
     {IGNORE, 0, "ignore", "LIST", "leave out: args, results, memory, order, or functions by GLOB; separated by commas, may be given often"},
     {AS, 0, "as", "bytes|f16|bf16|f32|f64|i8|i16|i32|i64|u8|u16|u32|u64", "show contents of memory as elements of that type (bytes)"},
@@ -23,7 +24,7 @@ static int run(int argc, char **argv);
 const zt_command zt_command_diff = {
     .name = "diff",
     .summary = "compare two traces: where they part, what has changed",
-    .synopsis = "A B",
+    .synopsis = "A B | --replay A",
     .options = options,
     .more = "Handles and addresses are compared as objects, times not at all. Exit status, as of diff(1): 0 the same, 1 different, 2 trouble.\n"
             "Options may stand behind A and B as well.\n",
@@ -88,6 +89,9 @@ static int take_option(const zt_parser *parser, wishes *w, int id)
     case BRIEF:
         w->brief = true;
         break;
+    case REPLAY:
+        w->compare.is_replay = true;
+        break;
     case BY:
         w->compare.by_order = strcmp(parser->value, "order") == 0;
         break;
@@ -127,6 +131,8 @@ static int report(const wishes *w, zd_diff *diff, zt_trace *const *traces, char 
     zt_diff_report r = {.diff = diff, .names = {paths[0], paths[1]}, .view = w->view, .tolerance = w->tolerance, .context = w->context,
                         .by_order = w->compare.by_order, .color = isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL};
     bool ok = (r.readers[0] = zd_reader_new(diff, 0)) != NULL && (r.readers[1] = zd_reader_new(diff, 1)) != NULL;
+    if (ok && w->compare.is_replay)
+        ok = zd_forget_waits(diff) == ZT_OK;
     if (ok && w->compare.contents_apart)
         ok = zd_check_contents(diff, r.readers[0], r.readers[1], w->view, &w->tolerance) == ZT_OK;
     if (ok) {
@@ -157,9 +163,14 @@ static int compare(wishes *w, char **paths)
     zt_error error = {0};
     zd_diff *diff = NULL;
     zt_progress progress;
+    zt_diff_replayed made = {0};
     int status = ZT_EXIT_OK;
     for (int i = 0; i < 2 && status == ZT_EXIT_OK; i++) {
-        char *one[] = {(char *)(uintptr_t) "diff", paths[i]};
+        if (i == 1 && w->compare.is_replay && !zt_diff_replay_record(paths[0], traces[0], &made)) {
+            status = TROUBLE;
+            break;
+        }
+        char *one[] = {(char *)(uintptr_t) "diff", i == 1 && w->compare.is_replay ? made.path : paths[i]};
         const zt_parser parser = {.command = &zt_command_diff, .argc = 2, .argv = one, .at = 1};
         status = zt_open_operand(&parser, &traces[i]);
     }
@@ -186,12 +197,14 @@ static int compare(wishes *w, char **paths)
             }
             zt_trace_close(traces[i]);
         }
+    zt_diff_replay_remove(&made);
     return zt_finish_output(status);
 }
 
 static int run(int argc, char **argv)
 {
     wishes w = {.context = 3, .view = ZD_BYTES, .compare = {.matches = zt_glob}};
+    static char its_replay[] = "its replay";
     char *paths[2];
     int operands = 0;
     zt_parser parser;
@@ -215,6 +228,10 @@ static int run(int argc, char **argv)
         if (status >= 0)
             return status;
     }
+    if (w.compare.is_replay && (operands != 1 || strcmp(paths[0], "-") == 0))
+        return zt_usage_error(&zt_command_diff, "diff --replay wants one trace, a file, but was given %d operands", operands);
+    if (w.compare.is_replay)
+        paths[operands++] = its_replay;
     if (operands != 2)
         return zt_usage_error(&zt_command_diff, "diff wants two traces, but was given %d operands; 'zetrace help diff' tells more", operands);
     if (strcmp(paths[0], "-") == 0 && strcmp(paths[1], "-") == 0)

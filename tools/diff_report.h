@@ -26,6 +26,12 @@ typedef struct zt_diff_report {
 
 /* diff_order.c: of calls that differ in order only; moves both traces. Sets edges_known and edges_changed, and says so in `text`. */
 void zt_diff_edges(zt_diff_report *report, zt_trace *const *traces, char *text, size_t size);
+typedef struct zt_diff_replayed {
+    char folder[1100], path[1200];
+} zt_diff_replayed;
+/* diff_replay.c: replays the trace at `path` and records that. @return false after a complaint; remove what was made in any case. */
+bool zt_diff_replay_record(const char *path, const zt_trace *trace, zt_diff_replayed *made);
+void zt_diff_replay_remove(const zt_diff_replayed *made);
 void zt_diff_count(zt_diff_report *report);
 bool zt_diff_same(const zt_diff_report *report);
 /* Where they part, what is on one side only, which results have changed. */

@@ -199,6 +199,28 @@ class Order(Diff):
         self.assertIsNone(found["edges_changed"])
 
 
+class Replay(Diff):
+    def test_is_the_same(self):
+        for program in (("evict", "good"), ("evict",), ("hostmem",), ("threads", 3, 100), ("bait", "polled"), ("o8_short_timeout_ignored",)):
+            zetrace("record", "-q", "-f", "-o", "t.zetrace", "--driver=soft", "--schedule=lazy", "--", app(program[0]), *program[1:])
+            r = diff("--replay", "t.zetrace")
+            self.assertEqual((r.returncode, r.stdout), (0, ""), f"{program}: {r.stdout}{r.stderr}")
+
+    def test_a_program_that_is_not(self):
+        self.record(app("nested"))  # calls in a signal handler, within another call, are not made again
+        r = diff("--replay", "t.zetrace", env={"TMPDIR": os.getcwd()})
+        self.assertEqual(r.returncode, 1, r.stderr)
+        self.assertIn("+++ its replay", r.stdout)
+        self.assertEqual([f for f in os.listdir(".") if f != "t.zetrace"], [])
+        self.assertTrue(self.compare("--replay", "t.zetrace")["only_a"])
+
+    def test_sentences(self):
+        self.record(app("evict_good"))
+        self.assertSentence(diff("--replay", "t.zetrace", "t.zetrace"), 2, "one trace", "2 operands")
+        self.assertSentence(diff("--replay", "-"), 2, "one trace")
+        self.assertSentence(diff("--replay", "t.zetrace", env={"TMPDIR": "/nowhere"}), 2, "/nowhere")
+
+
 class BadInput(Diff):
     def test_sentences(self):
         self.record(app("evict_good"))
