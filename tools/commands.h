@@ -37,6 +37,8 @@ const zt_command *zt_command_find(const char *name);
 void zt_print_commands(FILE *out);
 int zt_no_command(const char *name);
 
+/* Complains if there is no such file. @return whether it did */
+bool zt_tell_missing(const char *path);
 /* Opens the only operand as a trace; complains, also about damage. @return ZT_EXIT_OK, or the status to exit with. */
 int zt_open_operand(const zt_parser *parser, zt_trace **trace);
 /* The same for commands that say something about calls: a trace of which damage has left none is ZT_EXIT_DAMAGED. */

@@ -418,7 +418,7 @@ static int run(int argc, char **argv)
         all |= id == ALL;
         json |= id == JSON;
     }
-    int status = zt_open_operand(&parser, &trace);
+    int status = zt_open_calls(&parser, &trace);
     if (status != ZT_EXIT_OK)
         return status;
     status = find(trace, argv[parser.at], all, json);

@@ -52,12 +52,12 @@ int zt_refile_parse(const zt_command *command, int argc, char **argv, int (*take
         return zt_usage_error(command, "%s wants -o OUT, the trace to write", command->name);
     if (strcmp(w->out, "-") == 0 && isatty(STDOUT_FILENO))
         return zt_usage_error(command, "%s does not write a trace to a terminal; name a file, or send the output elsewhere", command->name);
-    return zt_refuse_same(command, w->in, w->out);
+    return zt_tell_missing(w->in) ? command->usage_status : zt_refuse_same(command, w->in, w->out);
 }
 
 int zt_refile_failed(int status, const zt_error *error)
 {
-    zt_complain("%s", error->text);
+    zt_complain("%s%s", error->text, status == ZT_E_EXISTS ? "; give another name with -o, or -f" : "");
     switch (status) {
     case ZT_E_FOREIGN:
     case ZT_E_NEWER:

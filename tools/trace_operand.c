@@ -6,6 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+bool zt_tell_missing(const char *path)
+{
+    if (strcmp(path, "-") == 0 || access(path, F_OK) == 0 || errno != ENOENT)
+        return false;
+    zt_complain("%s: there is no such file; give a trace, as 'zetrace record' writes them", path);
+    return true;
+}
+
 int zt_open_operand(const zt_parser *parser, zt_trace **trace)
 {
     zt_error error = {0};
@@ -17,9 +25,7 @@ int zt_open_operand(const zt_parser *parser, zt_trace **trace)
     const int status = zt_trace_open(trace, path, &error);
     if (status == ZT_OK)
         return ZT_EXIT_OK;
-    if (status == ZT_E_IO && access(path, F_OK) != 0 && errno == ENOENT)
-        zt_complain("%s: there is no such file; give a trace, as 'zetrace record' writes them", path);
-    else
+    if (status != ZT_E_IO || !zt_tell_missing(path))
         zt_complain("%s", error.text);
     return status == ZT_E_IO || status == ZT_E_USAGE ? parser->command->usage_status : ZT_EXIT_DAMAGED;
 }

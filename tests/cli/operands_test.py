@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import format_reader  # noqa: E402
 
 READERS = {"check": [], "explore": [], "isolate": [], "graph": [], "export": [], "replay": [], "dump": [], "trim": ["-o", "s.zetrace", "--needs=#1"],
-           "whois": ["0x1000"]}
+           "whois": ["0x1000"], "leaks": []}
 
 
 class NoCalls(harness.Case):
@@ -75,6 +75,8 @@ class NoCalls(harness.Case):
         for command, options in READERS.items():
             r = zetrace(command, "nope", *options) if command in ("trim", "whois") else zetrace(command, *options, "nope")
             self.assertSentence(r, 2, "nope: there is no such file", "record")
+        for command in ("repair", "repack"):
+            self.assertSentence(zetrace(command, "-o", "new.zetrace", "nope"), 2, "nope: there is no such file")
 
 
 WRITERS = {"trim": ["--needs=#1"], "export": [], "isolate": []}
