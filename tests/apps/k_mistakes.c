@@ -61,9 +61,11 @@ static void destroy_module(void *memory)
     zeModuleDestroy(module);
 }
 
+/* It is reached by the flag, too: one finding is enough. */
 static void argument_freed(void)
 {
     void *const memory = device_new(&a, SIZE);
+    MUST(zeKernelSetIndirectAccess(kernel, ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE));
     set_pointer(kernel, 0, memory);
     around(free_it, memory);
 }
@@ -98,15 +100,27 @@ static void indirect_evicted(void)
     around(evict_it, shared_new(&a, SIZE));
 }
 
-/* The argument is a table of pointers, one of which leads to the memory. */
-static void pointed_to_freed(void)
+/* A table of pointers, one of which leads to the memory. */
+static void free_what_table_names(bool is_argument)
 {
     void **const table = host_new(&a, SIZE), *const memory = device_new(&a, SIZE);
     memset(table, 0, SIZE);
     table[7] = (unsigned char *)memory + 128;
-    set_pointer(kernel, 0, table);
+    if (is_argument)
+        set_pointer(kernel, 0, table);
     MUST(zeKernelSetIndirectAccess(kernel, ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE));
     around(free_it, memory);
+}
+
+static void pointed_to_freed(void)
+{
+    free_what_table_names(true);
+}
+
+/* The kernel has no way to the table. */
+static void pointer_out_of_reach(void)
+{
+    free_what_table_names(false);
 }
 
 static void freed_before_submit(void)
@@ -120,11 +134,16 @@ static void freed_before_submit(void)
     wait_queue();
 }
 
+/* The first launch is well; the second is given the same again. */
 static void stale_argument(void)
 {
     void *const memory = device_new(&a, SIZE);
     set_pointer(kernel, 0, memory);
+    launch(list, kernel, NULL);
+    submit();
+    wait_queue();
     free_it(memory);
+    MUST(zeCommandListReset(list));
     if (fixed)
         set_pointer(kernel, 0, device_new(&a, SIZE));
     launch(list, kernel, gate);
@@ -240,6 +259,25 @@ static void copy_unordered(void)
     read_unordered(copy);
 }
 
+/* The program asks whether the first is done, which says nothing about what the second may do. */
+static void queues_unordered(void)
+{
+    const ze_command_queue_handle_t other = queue_new(&a, 0, 0);
+    set_pointer(kernel, 0, device_new(&a, SIZE));
+    launch(list, kernel, NULL);
+    MUST(zeCommandListAppendWaitOnEvents(list, 1, &gate));
+    submit();
+    zeCommandQueueSynchronize(queue, 0);
+    if (fixed)
+        wait_queue();
+    list = list_new(&a, 0);
+    launch(list, kernel, NULL);
+    MUST(zeCommandListClose(list));
+    run(other, list, NULL);
+    wait_queue();
+    zeCommandQueueSynchronize(other, UINT64_MAX);
+}
+
 static const struct mode {
     const char *name;
     void (*run)(void);
@@ -249,6 +287,7 @@ static const struct mode {
              {"indirect-freed", indirect_freed},
              {"indirect-evicted", indirect_evicted},
              {"pointed-to-freed", pointed_to_freed},
+             {"pointer-out-of-reach", pointer_out_of_reach},
              {"freed-before-submit", freed_before_submit},
              {"stale-argument", stale_argument},
              {"evicted-before-submit", evicted_before_submit},
@@ -259,7 +298,8 @@ static const struct mode {
              {"kernel-before-submit", kernel_before_submit},
              {"argument-too-late", argument_too_late},
              {"launches-unordered", launches_unordered},
-             {"copy-unordered", copy_unordered}};
+             {"copy-unordered", copy_unordered},
+             {"queues-unordered", queues_unordered}};
 
 int main(int argc, char **argv)
 {

@@ -15,6 +15,7 @@ MISTAKES = {  # all that is found: rule, class, severity
     "indirect-freed": ("A3", "possible", "warning"),
     "indirect-evicted": ("A3", "possible", "warning"),
     "pointed-to-freed": ("A3", "spec", "error"),
+    "pointer-out-of-reach": ("A3", "possible", "warning"),
     "freed-before-submit": ("A2", "spec", "error"),
     "stale-argument": ("A7", "possible", "warning"),
     "evicted-before-submit": ("A5", "hidden", "warning"),
@@ -26,6 +27,7 @@ MISTAKES = {  # all that is found: rule, class, severity
     "argument-too-late": ("C4", "spec", "error"),
     "launches-unordered": ("E2", "possible", "warning"),
     "copy-unordered": ("E2", "possible", "warning"),
+    "queues-unordered": ("E1", "possible", "warning"),
 }
 
 
