@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -107,6 +108,7 @@ struct fake_queue {
     uint32_t id, vm;
     uint16_t engine_class, instance;
     pthread_t thread;
+    pid_t owner; /* a child of fork has the queue, but not its thread */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     struct fake_job *first, **last; /* under lock, and stop */

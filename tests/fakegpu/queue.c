@@ -6,9 +6,11 @@
 #include "fakegpu.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { QUEUES = 1024 };
 
@@ -136,6 +138,17 @@ static struct fake_queue *leave(uint32_t id)
     return q;
 }
 
+/* The program's signals are not the device's. */
+static bool start_thread(struct fake_queue *q)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    const int error = pthread_create(&q->thread, NULL, run, q);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return error == 0;
+}
+
 int fake_queue_create(struct xe_exec_queue_create *create)
 {
     const struct xe_engine_instance *const instance = (const void *)(uintptr_t)create->instances;
@@ -149,6 +162,7 @@ int fake_queue_create(struct xe_exec_queue_create *create)
     if (!q)
         return failed(ENOMEM);
     q->vm = create->vm_id;
+    q->owner = getpid();
     q->engine_class = instance->engine_class;
     q->instance = instance->engine_instance;
     q->last = &q->first;
@@ -158,7 +172,7 @@ int fake_queue_create(struct xe_exec_queue_create *create)
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&q->wake, &clock);
     pthread_condattr_destroy(&clock);
-    if (!enter(q) || pthread_create(&q->thread, NULL, run, q) != 0) {
+    if (!enter(q) || !start_thread(q)) {
         leave(q->id);
         free_queue(q);
         return failed(ENOMEM);
@@ -177,7 +191,8 @@ int fake_queue_destroy(uint32_t id)
     q->stop = true;
     pthread_cond_broadcast(&q->wake);
     pthread_mutex_unlock(&q->lock);
-    pthread_join(q->thread, NULL);
+    if (q->owner == getpid())
+        pthread_join(q->thread, NULL);
     free_queue(q);
     return 0;
 }
@@ -203,6 +218,10 @@ int fake_exec(const struct xe_exec *exec)
         return failed(ENOENT);
     if (q->banned)
         return failed(ECANCELED);
+    if (q->owner != getpid()) {
+        fake_unknown("EXEC in a child of fork is not implemented: the engine's thread stayed with the parent");
+        return failed(ENODEV);
+    }
     if (exec->num_batch_buffer != 1 || exec->num_syncs > 1 ||
         (exec->num_syncs && (sync->type != XE_SYNC_USER_FENCE || !(sync->flags & XE_SYNC_SIGNAL)))) {
         fake_unknown("EXEC with %u batches, %u syncs, the first of type %u is not implemented", exec->num_batch_buffer, exec->num_syncs,
