@@ -105,34 +105,61 @@ static unsigned alike(const uint64_t *a, const uint64_t *b)
     return n;
 }
 
-/* The most alike first. */
-static bool pair_alike(zd_diff *d, const whole *list, size_t n)
+typedef struct likeness {
+    const whole *list;
+    size_t n;
+    uint8_t *value; /* n by n; 0 within one side */
+} likeness;
+
+static bool measure(const zd_diff *d, likeness *l)
 {
-    uint64_t(*const bins)[BINS] = malloc((n + 1) * sizeof(*bins));
-    if (bins == NULL)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        sketch(d, &list[i], bins[i]);
-    for (;;) {
+    uint64_t(*const bins)[BINS] = malloc((l->n + 1) * sizeof(*bins));
+    l->value = calloc(l->n * l->n + 1, 1);
+    for (size_t i = 0; i < l->n && bins != NULL; i++)
+        sketch(d, &l->list[i], bins[i]);
+    for (size_t i = 0; i < l->n && bins != NULL && l->value != NULL; i++)
+        for (size_t k = 0; k < l->n; k++)
+            if (l->list[i].side != l->list[k].side)
+                l->value[i * l->n + k] = (uint8_t)alike(bins[i], bins[k]);
+    free(bins);
+    return bins != NULL && l->value != NULL;
+}
+
+/* Whether one of the two is as much like another. */
+static bool is_doubtful(const zd_diff *d, const likeness *l, size_t x, size_t y)
+{
+    const unsigned value = l->value[x * l->n + y];
+    for (size_t i = 0; i < l->n; i++)
+        if (i != x && i != y && !is_paired(d, l->list[i].side, l->list[i].thread) && (l->value[x * l->n + i] >= value || l->value[y * l->n + i] >= value))
+            return true;
+    return false;
+}
+
+/* The most alike first; unless `all`, no more once that is doubtful: when more objects are known, it may not be. */
+static bool pair_alike(zd_diff *d, bool all, const whole *list, size_t n)
+{
+    likeness l = {list, n, NULL};
+    const bool ok = measure(d, &l);
+    while (ok) {
         unsigned best = 0;
         size_t x = 0, y = 0;
         for (size_t i = 0; i < n; i++)
             for (size_t k = 0; k < n; k++) {
                 if (list[i].side != 0 || list[k].side != 1 || is_paired(d, 0, list[i].thread) || is_paired(d, 1, list[k].thread))
                     continue;
-                const unsigned value = 1 + 2 * alike(bins[i], bins[k]) + (list[i].thread == list[k].thread);
+                const unsigned value = 2u * l.value[i * n + k] + (list[i].thread == list[k].thread); /* one number, rather */
                 if (value > best) {
                     best = value;
                     x = i;
                     y = k;
                 }
             }
-        if (best < 3)
+        if (best < 2 || (!all && is_doubtful(d, &l, x, y)))
             break;
         make_pair(d, list[x].thread, list[y].thread);
     }
-    free(bins);
-    return true;
+    free(l.value);
+    return ok;
 }
 
 bool zd_pair_threads(zd_diff *d, bool all)
@@ -145,7 +172,7 @@ bool zd_pair_threads(zd_diff *d, bool all)
     for (size_t i = doubtful; i < n; i++)
         of[list[i].side]++;
     if (ok && of[0] > 0 && of[1] > 0 && of[0] <= COMPARED && of[1] <= COMPARED)
-        ok = pair_alike(d, list + doubtful, n - doubtful);
+        ok = pair_alike(d, all, list + doubtful, n - doubtful);
     for (uint32_t t = 1; all && ok && t <= d->side[0].n_threads && t <= d->side[1].n_threads; t++) /* nothing better is known */
         if (d->pair[t] == 0 && !d->paired[t] && zd_thread_line(&d->side[0], t).n > 0 && zd_thread_line(&d->side[1], t).n > 0 &&
             (t == 1 || of[0] > COMPARED || of[1] > COMPARED))

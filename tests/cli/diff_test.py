@@ -181,6 +181,13 @@ class Order(Diff):
             self.assertIn("--by=order", r.stderr)
             self.assertTrue(self.compare("a.zetrace", "b.zetrace", status=0)["interleaved"])
 
+    def test_threads_go_by_what_they_do(self):
+        """Both workers make the same calls: only the objects, which a third thread has made for them, tell which is which."""
+        self.traces("numbers")
+        found = self.compare("a.zetrace", "b.zetrace", status=0)
+        self.assertEqual([s["threads"] for s in found["script"]], [[1, 1], [2, 3], [3, 2]])
+        self.assertTrue(found["same_by_thread"])
+
     def test_order_only(self):
         for what, changed in ("harmless", False), ("submits", True):
             self.traces(what)

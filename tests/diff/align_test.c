@@ -144,9 +144,9 @@ static void test_long_ways(void)
 {
     const zd_align_options greedy = {.exact = 1, .reach = 1024}, anchors = {.exact = 256, .reach = 32},
                            poor = {.exact = 256, .reach = 32, .budget = 1};
-    against_exact(400, 2000, &greedy, "matches that are believed", 1.1, 1.01);
-    against_exact(400, 2000, &anchors, "anchors", 3, 1.1);
-    against_exact(200, 1000, &poor, "without a budget", 3, 1.1);
+    against_exact(200, 2000, &greedy, "matches that are believed", 1.1, 1.01);
+    against_exact(200, 2000, &anchors, "anchors", 3, 1.1);
+    against_exact(100, 1000, &poor, "without a budget", 3, 1.1);
 }
 
 static void test_edges(void)

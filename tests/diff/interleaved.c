@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* interleaved harmless|submits FIRST SECOND: two traces of two threads that do the same, each by itself, in another order among each other. */
+/*
+ * interleaved harmless|submits|numbers FIRST SECOND: two traces of two threads that do the same, each by itself, in another order among each
+ * other; numbers: a third thread makes their objects, and which of the two is the second one and which the third is turned.
+ */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "programs.h"
 
-static bool submits, turned;
+static bool submits, numbers, turned;
 
 typedef struct worker {
     hand *h;
@@ -33,14 +36,15 @@ static void program(hand *h)
 {
     basics b;
     worker w[2];
+    hand_thread(1);
     start(h, &b);
     for (unsigned i = 0; i < 2; i++)
         w[i] = (worker){h, &b, new_list(h, &b), new_event(h, &b, i), new_memory(h, &b, "zeMemAllocDevice", 64u << i),
-                        new_memory(h, &b, "zeMemAllocDevice", 64u << i), i + 1};
+                        new_memory(h, &b, "zeMemAllocDevice", 64u << i), numbers ? 2 + (i ^ (turned ? 1u : 0u)) : i + 1};
     for (unsigned round = 0; round < 3; round++)
         for (unsigned i = 0; i < 2; i++)
-            query(&w[i ^ (turned ? 1u : 0u)]);
-    if (submits && turned)
+            query(&w[i ^ (turned && !numbers ? 1u : 0u)]);
+    if (submits && turned && !numbers)
         submit(&w[1]);
     if (submits)
         submit(&w[0]);
@@ -48,9 +52,9 @@ static void program(hand *h)
     if (submits)
         sync_queue(h, &b); /* waits for what the other thread has submitted as well, or not */
     query(&w[0]);
-    if (submits && !turned)
+    if (submits && (!turned || numbers))
         submit(&w[1]);
-    hand_thread(2);
+    hand_thread(numbers ? 1 : 2);
     sync_queue(h, &b);
 }
 
@@ -58,7 +62,8 @@ int main(int argc, char **argv)
 {
     if (argc != 4)
         return 2;
-    submits = strcmp(argv[1], "submits") == 0;
+    numbers = strcmp(argv[1], "numbers") == 0;
+    submits = numbers || strcmp(argv[1], "submits") == 0;
     for (int i = 0; i < 2; i++) {
         turned = i == 1;
         if (!hand_record(argv[2 + i], "eager", program))
