@@ -304,7 +304,7 @@ static int trim(const wishes *w, zt_trace *in, const char *path)
     } else if (status < 0 && w->minimise) {
         status = minimise(w, path, needs, keep, &wanted);
     } else if (status < 0) {
-        const zm_trim_options how = {.overwrite = w->force};
+        const zm_trim_options how = {.overwrite = w->force, .level = ZM_LEVEL_TO_KEEP};
         status = zm_trim(keep, w->out, &how, &error);
         if (status != ZT_OK) {
             zt_complain("%s", error.text);

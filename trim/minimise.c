@@ -285,7 +285,7 @@ int zm_minimise(const zm_keep *start, const char *out, const zm_minimise_options
     for (int level = 0; ok && s.status == ZT_OK && level < LEVELS; level++)
         ok = reduce(&s, level);
     if (ok && s.status == ZT_OK) {
-        const zm_trim_options how = {.overwrite = options->overwrite};
+        const zm_trim_options how = {.overwrite = options->overwrite, .level = ZM_LEVEL_TO_KEEP};
         result->after = zm_keep_count(s.current);
         s.status = zm_trim(s.current, out, &how, error);
     }

@@ -58,6 +58,8 @@ enum zm_close_flags {
  */
 int zm_close_over_needs(zm_keep *keep, unsigned flags, uint64_t until);
 
+#define ZM_LEVEL_TO_KEEP 9 /* compression of what is written once and sent around; a recorder has no such time */
+
 typedef struct zm_trim_options {
     bool overwrite;
     int level; /* zstd; 0 = 3 */
