@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* One replay of one line, and whether it fails. */
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,6 +122,7 @@ static void replay(finder *f, const line *l, const zr_options *options, zr_repor
 static void side_by_side(finder *f, const line *lines, size_t n, unsigned jobs, const zr_options *options, zr_report *reports)
 {
     zr_report *const shared = mmap(NULL, n * sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const pid_t parent = getpid();
     size_t begun = 0, running = 0;
     for (size_t i = 0; shared != MAP_FAILED && i < n; i++)
         shared[i].verdict = ZR_CANNOT;
@@ -126,6 +130,9 @@ static void side_by_side(finder *f, const line *lines, size_t n, unsigned jobs, 
         if (begun < n && running < jobs) {
             const pid_t pid = fork();
             if (pid == 0) {
+                prctl(PR_SET_PDEATHSIG, SIGTERM); /* nothing goes on when the search has been ended */
+                if (getppid() != parent)
+                    _exit(1);
                 replay(f, &lines[begun], options, &shared[begun]);
                 _exit(0);
             }
@@ -135,7 +142,7 @@ static void side_by_side(finder *f, const line *lines, size_t n, unsigned jobs, 
             begun++;
         } else if (wait(NULL) > 0) {
             running--;
-        } else {
+        } else if (errno != EINTR) {
             break;
         }
     }

@@ -34,9 +34,11 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void child(zr_run *run, int done)
+static void child(zr_run *run, int done, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1); /* it was gone before that */
     pthread_mutex_init(&run->mutex, NULL);
     zr_run_plan(run);
     atomic_store(&run->shared->finished, 1);
@@ -115,11 +117,11 @@ static bool one_round(zr_plan *plan, const zr_options *options, const zr_target 
         snprintf(report->message, sizeof(report->message), "no pipe to a child process: %s", strerror(errno));
         return false;
     }
-    const pid_t pid = fork();
+    const pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
         close(ends[0]);
         zr_run run = {.plan = plan, .options = options, .shared = shared, .report = &shared->report, .target = *target};
-        child(&run, ends[1]);
+        child(&run, ends[1], parent);
     }
     close(ends[1]);
     if (pid < 0) {

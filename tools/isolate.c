@@ -218,7 +218,7 @@ static int run(int argc, char **argv)
     if (status != ZT_EXIT_OK)
         return status;
     r.path = argv[parser.at];
-    if (r.small != NULL && (status = zt_check_output(&zt_command_isolate, r.path, r.small, r.force)) != ZT_EXIT_OK) {
+    if (r.small != NULL && r.trial == NULL && (status = zt_check_output(&zt_command_isolate, r.path, r.small, r.force)) != ZT_EXIT_OK) {
         zt_trace_close(trace);
         return status;
     }

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "commands.h"
 #include "isolate.h"
+#include "leftovers.h"
 #include "report.h"
 
 enum { SKIP = 125 };
@@ -30,21 +30,24 @@ static int by_memory(void *ctx, const zr_report *report)
     return report->mismatches_of[ZR_W_MEMORY] > 0;
 }
 
+typedef struct place {
+    const char *folder, *report;
+} place;
+
+static bool go_there(void *ctx)
+{
+    const place *const p = ctx;
+    if (chdir(p->folder) != 0 || setenv("ZETRACE_REPORT", p->report, 1) != 0)
+        _exit(SKIP);
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* isolate's own output is for its answer */
+    return true;
+}
+
 static int status_of(const char *command, const char *folder, const char *report)
 {
-    fflush(NULL);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        if (chdir(folder) == 0 && setenv("ZETRACE_REPORT", report, 1) == 0) {
-            dup2(STDERR_FILENO, STDOUT_FILENO); /* isolate's own output is for its answer */
-            execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-        }
-        _exit(SKIP);
-    }
-    int status = 0;
-    if (pid < 0 || waitpid(pid, &status, 0) != pid)
-        return SKIP;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+    place p = {folder, report};
+    const int status = zt_run_shell(command, false, go_there, &p);
+    return status == -1 ? SKIP : status;
 }
 
 /* As git bisect run: 0 good, 125 can't be told, else bad. */
@@ -59,6 +62,8 @@ static int by_command(void *ctx, const zr_report *report)
         return -1;
     }
     snprintf(file, sizeof(file), "%s/report.json", folder);
+    zt_leftover_add(folder);
+    zt_leftover_add(file);
     FILE *const out = fopen(file, "w");
     int status = SKIP;
     if (out != NULL) {
@@ -67,6 +72,8 @@ static int by_command(void *ctx, const zr_report *report)
             status = status_of(run->fail_if + strlen("exit:"), folder, file);
     }
     unlink(file);
+    zt_leftover_forget(file);
+    zt_leftover_forget(folder);
     if (rmdir(folder) != 0)
         zt_complain("%s: left as it is, for the command of --fail-if put files there", folder);
     if (status == SKIP)

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "commands.h"
 #include "isolate.h"
+#include "leftovers.h"
 
 #define MAGIC "zetrace trial 1\n"
 
@@ -74,10 +74,9 @@ static char *command_of(const isolate *run, const char *file)
 static int launch(const isolate *run, const char *file)
 {
     char *const command = command_of(run, file);
-    fflush(NULL);
-    const int status = command != NULL ? system(command) : -1;
+    const int status = command != NULL ? zt_run_shell(command, true, NULL, NULL) : -1;
     free(command);
-    return status == -1 ? -1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return status;
 }
 
 static bool read_report(const char *path, zr_report *report)
@@ -112,12 +111,16 @@ bool isolate_launch(void *ctx, const uint32_t *line, size_t n, zr_report *report
         return no_report(run, report);
     }
     snprintf(out, sizeof(out), "%s.out", file);
+    zt_leftover_add(file);
+    zt_leftover_add(out);
     bool ok = write_all(fd, &head, sizeof(head)) && write_all(fd, line, n * sizeof(*line));
     ok = close(fd) == 0 && ok;
     const int status = ok ? launch(run, file) : -1;
     ok = status != -1 && read_report(out, report);
     unlink(file);
     unlink(out);
+    zt_leftover_forget(file);
+    zt_leftover_forget(out);
     run->launched |= ok;
     if (!ok)
         snprintf(run->cannot, sizeof(run->cannot), "--launcher='%.300s' gave no report, but status %d; it has to run the command that stands behind it",

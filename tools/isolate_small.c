@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "isolate.h"
+#include "leftovers.h"
 #include "trim.h"
 
 typedef struct small {
@@ -20,16 +21,32 @@ static uint32_t node_of(const zo_graph *graph, const zo_point *p, bool is_write)
     return node != ZO_NONE && is_write ? (uint32_t)zo_graph_write(graph, p->call) : node;
 }
 
+/* A run of isolate on the trace to be tried: --launcher hands its path and arguments on. @return false if there is no memory */
+static bool run_of(const small *s, const char *path, isolate *run)
+{
+    *run = *s->run;
+    run->path = path;
+    run->argv = calloc((size_t)run->argc + 2, sizeof(*run->argv));
+    if (run->argv == NULL)
+        return false;
+    run->argv[0] = s->run->argv[0];
+    run->argv[1] = (char *)(s->answer->taken_for_bad ? "--recording=bad" : "--recording=good");
+    for (int i = 1; i < run->argc; i++)
+        run->argv[i + 1] = s->run->argv[i] == s->run->path ? (char *)path : s->run->argv[i];
+    run->argc++;
+    run->options.ctx = run;
+    run->options.recording = s->answer->taken_for_bad ? ZO_REC_BAD : ZO_REC_GOOD;
+    run->options.progress = NULL;
+    return true;
+}
+
 /* 1 fails, 0 passes, -1 neither. */
-static int outcome_of(const small *s, zo_graph *graph, zr_plan *plan, const zt_ending *ending, const zo_edge *edge, uint32_t floating)
+static int outcome_of(isolate *run, zo_graph *graph, zr_plan *plan, const zt_ending *ending, const zo_edge *edge, uint32_t floating)
 {
     uint32_t *line = NULL, stuck;
     zo_answer said;
     const size_t n = zo_schedule_floating(graph, floating, edge, edge != NULL, &line, &stuck);
-    zo_isolate_options o = s->run->options;
-    o.recording = s->answer->taken_for_bad ? ZO_REC_BAD : ZO_REC_GOOD;
-    o.progress = NULL;
-    const int outcome = n > 0 ? zo_order_fails(graph, plan, ending, &o, line, n, &said) : -1;
+    const int outcome = n > 0 ? zo_order_fails(graph, plan, ending, &run->options, line, n, &said) : -1;
     free(line);
     return outcome;
 }
@@ -42,8 +59,12 @@ static bool still(void *ctx, const char *path)
     zo_graph *graph = NULL;
     zr_plan *plan = NULL;
     zt_error error;
+    isolate run;
     bool shows = false;
     s->tests++;
+    if (!run_of(s, path, &run))
+        return false;
+    zt_leftover_add(path);
     if (isatty(STDERR_FILENO))
         fprintf(stderr, "\rmaking the trace smaller: test %u\033[K", s->tests);
     if (zt_trace_open(&trace, path, &error) == ZT_OK && isolate_open(trace, &graph, &plan, &error) == ZT_OK) {
@@ -51,15 +72,17 @@ static bool still(void *ctx, const char *path)
         const zo_edge bad = {early, late}, good = {late, early};
         const zt_ending *const ending = zt_trace_ending(trace);
         if (early != ZO_NONE && late != ZO_NONE && a->verdict == ZO_V_ORDER)
-            shows = outcome_of(s, graph, plan, ending, &bad, ZO_NONE) == 1 && outcome_of(s, graph, plan, ending, &good, ZO_NONE) == 0;
+            shows = outcome_of(&run, graph, plan, ending, &bad, ZO_NONE) == 1 && outcome_of(&run, graph, plan, ending, &good, ZO_NONE) == 0;
         else if (early != ZO_NONE && a->verdict == ZO_V_HOST_ORDER)
-            shows = outcome_of(s, graph, plan, ending, NULL, ZO_NONE) == 1 &&
-                    (a->verified[1] == 0 || (late != ZO_NONE && outcome_of(s, graph, plan, ending, &good, early) == 0));
+            shows = outcome_of(&run, graph, plan, ending, NULL, ZO_NONE) == 1 &&
+                    (a->verified[1] == 0 || (late != ZO_NONE && outcome_of(&run, graph, plan, ending, &good, early) == 0));
     }
     zr_plan_free(plan);
     zo_graph_free(graph);
     if (trace != NULL)
         zt_trace_close(trace);
+    zt_leftover_forget(path);
+    free(run.argv);
     return shows;
 }
 

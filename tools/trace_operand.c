@@ -74,7 +74,9 @@ int zt_check_output(const zt_command *command, const char *in, const char *out, 
         return zt_usage_error(command, "-o %s is the trace %s itself, which would be overwritten; give another name", out, in);
     if ((size_t)snprintf(partial, sizeof(partial), "%s.partial", out) < sizeof(partial) && same_file(in, partial))
         return zt_usage_error(command, "-o %s is called %s while it is written, which is the trace itself; give another name", out, partial);
-    if (strcmp(out, "-") != 0 && !zt_may_replace(out))
+    if (strcmp(out, "-") == 0)
+        return zt_usage_error(command, "%s writes a file and not to standard output; name one with -o", command->name);
+    if (!zt_may_replace(out))
         return zt_usage_error(command, "-o %s is no regular file, which could be replaced; give another name", out);
     if (!overwrite && lstat(out, &st) == 0)
         return zt_usage_error(command, "%s exists and is not overwritten; give another name with -o, or -f", out);
