@@ -301,8 +301,10 @@ static int run_info(int argc, char **argv)
         return status;
     if (collect(trace, &t) != ZT_OK)
         status = ZT_EXIT_DAMAGED;
-    qsort(t.functions, t.n_functions, sizeof(tally), by_count);
-    qsort(t.results, t.n_results, sizeof(tally), by_count);
+    if (t.n_functions > 0)
+        qsort(t.functions, t.n_functions, sizeof(tally), by_count);
+    if (t.n_results > 0)
+        qsort(t.results, t.n_results, sizeof(tally), by_count);
     if (json)
         print_json(trace, &t);
     else
