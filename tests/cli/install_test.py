@@ -35,6 +35,8 @@ class Install(harness.Case):
                         "lib/**/pkgconfig/zetrace.pc", "lib/**/zetrace/libze_soft.so.1", "include/zetrace/format.h",
                         "share/doc/zetrace/README.md"):
             self.assertTrue(glob.glob(os.path.join(self.prefix, pattern), recursive=True), pattern)
+        for command in re.findall(r"(?m)^  (\w+) ", run(os.path.join(self.prefix, "bin", "zetrace"), "help").stdout):
+            self.assertTrue(os.path.exists(os.path.join(self.prefix, f"share/man/man1/zetrace-{command}.1")), command)
         text = open(os.path.join(self.prefix, "share/man/man1/zetrace-record.1"), encoding="utf-8").read()
         self.assertIn("\\-\\-schedule", text)
 
