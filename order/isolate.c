@@ -152,7 +152,7 @@ static bool cures(finder *f, const line *base, uint32_t early, uint32_t late)
 
 static bool explains(const zo_finding *x)
 {
-    return x->severity == ZO_ERROR && (x->forced || strchr("ABCDFG", x->rule[0]));
+    return (x->severity == ZO_ERROR || x->class == ZO_HIDDEN) && (x->forced || strchr("ABCDFG", x->rule[0]));
 }
 
 /* What takes something away explains more than who did not look at a result. */

@@ -66,11 +66,13 @@ bool zo_spent(const finder *f)
 zr_options zo_trial_options(const finder *f)
 {
     /* gates of one engine would block each other, and a fault that nobody is told of is no outcome */
-    static const zt_pair knobs[] = {{(char *)"ZE_SOFT_ENGINES", (char *)"independent"}, {(char *)"ZE_SOFT_FAULT", (char *)"ban"}};
+    static const zt_pair knobs[] = {{(char *)"ZE_SOFT_ENGINES", (char *)"independent"}, {(char *)"ZE_SOFT_FAULT", (char *)"ban"},
+                                    {(char *)"ZE_SOFT_FREE", (char *)"fault"}};
+    const bool free_waits = (f->g->known_habits & ZO_H_FREE_WAITS) != 0; /* for what is held back, for ever */
     zr_options o = *f->o->replay;
     o.schedule = "eager";
     o.environment = knobs;
-    o.n_environment = sizeof(knobs) / sizeof(knobs[0]);
+    o.n_environment = sizeof(knobs) / sizeof(knobs[0]) - !free_waits;
     o.loop = 1;
     o.watch = f->bad_wait;
     return o;

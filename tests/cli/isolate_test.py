@@ -131,6 +131,12 @@ class Programs(Isolate):
     def test_forced(self):
         self.of_each([(p, *v) for p in FORCED for v in variants(["async"])], self.forced)
 
+    def test_a_free_that_waits(self):
+        """The driver makes up for the bug, or waits for what another thread is still to allow."""
+        block = {"ZE_SOFT_FREE": "block"}
+        self.of_each([("o8_short_timeout_ignored", "async", block)], self.forced)
+        self.of_each([("o8_short_timeout_ignored fixed", "async", block), ("o1_evict_in_flight fixed2", "async", block)], self.silent)
+
     def test_unseen(self):
         self.of_each([(p, *v) for p in UNSEEN for v in variants(["eager"])], self.silent)
 
