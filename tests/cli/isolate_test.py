@@ -137,6 +137,13 @@ class Programs(Isolate):
         self.of_each([("o8_short_timeout_ignored", "async", block)], self.forced)
         self.of_each([("o8_short_timeout_ignored fixed", "async", block), ("o1_evict_in_flight fixed2", "async", block)], self.silent)
 
+    def test_host_memory_copied_by_the_append(self):
+        """What such a driver hides is found all the same."""
+        copied = {"ZE_SOFT_HOSTPTR": "append", "ZE_SOFT_RESIDENCY": "64k"}
+        for schedule in ("async", "seed:3"):
+            self.of_each([("o2_host_staging_lifetime ungated", schedule, copied)], self.a_race)
+            self.of_each([(f"o2_host_staging_lifetime{gate} fixed", schedule, copied) for gate in ("", " ungated")], self.silent)
+
     def test_unseen(self):
         self.of_each([(p, *v) for p in UNSEEN for v in variants(["eager"])], self.silent)
 
