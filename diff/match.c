@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which objects of two traces are the same. Generations would not do: one object more at the beginning, and all later ones have other
- * numbers. So calls are aligned first with no more of their objects than the kind, and with what becomes of the object that a call
- * gives; then each object goes with the one that stands in its place in most of the calls that both have.
+ * numbers. So calls are aligned first with no more of their objects than the kind; then each object goes with the one that stands in its
+ * place in most of the calls that both have.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,29 +12,6 @@
 typedef struct votes { /* of one side: the majority, if there is one (Boyer and Moore) */
     uint32_t *candidate, *count;
 } votes;
-
-/* What all uses of an object come to, in whatever order: in the hash of the call that gave it, and out again. */
-static void toggle_fates(zd_side *s, const uint64_t *fates)
-{
-    for (uint32_t i = 0; i < s->n_objects; i++)
-        if (s->objects[i].creator != ZD_NONE)
-            s->hash[s->objects[i].creator] ^= zd_mix(fates[i], s->objects[i].kind);
-}
-
-static uint64_t *fates_of(const zd_side *s)
-{
-    uint64_t *const fates = calloc((size_t)s->n_objects + 1, sizeof(*fates));
-    zd_cursor cursor = {.side = s};
-    for (uint32_t i = 0; i < s->n && fates != NULL; i++) {
-        const uint32_t *objects;
-        const size_t n = zd_operands_get(&cursor, i, &objects);
-        for (size_t k = 0; k < n; k++)
-            if (objects[k] != ZD_NONE)
-                fates[objects[k]] += zd_mix(s->hash[i], k);
-    }
-    free(cursor.list);
-    return fates;
-}
 
 static void vote_for(votes *v, uint32_t object, uint32_t other, uint32_t weight)
 {
@@ -119,30 +96,6 @@ static void go_through(matching *m, uint32_t thread, const zd_blocks *blocks, bo
         }
 }
 
-/* The gaps that are left, without what becomes of objects. */
-static bool fill(zd_diff *d, uint32_t thread, zd_blocks *blocks)
-{
-    const zd_sequence a = zd_thread_line(&d->side[0], thread), b = zd_thread_line(&d->side[1], d->pair[thread]);
-    zd_blocks filled = {0};
-    uint32_t at_a = 0, at_b = 0;
-    bool ok = true;
-    for (size_t i = 0; i <= blocks->n && ok; i++) {
-        const zd_block next = i < blocks->n ? blocks->at[i] : (zd_block){a.n, b.n, 0};
-        if (next.a > at_a && next.b > at_b)
-            ok = zd_align(&a, at_a, next.a, &b, at_b, next.b, NULL, &filled);
-        if (ok && next.n > 0) {
-            ok = zd_room(&filled.at, filled.n, &filled.room, sizeof(*filled.at));
-            if (ok)
-                filled.at[filled.n++] = next;
-        }
-        at_a = next.a + next.n;
-        at_b = next.b + next.n;
-    }
-    free(blocks->at);
-    *blocks = filled;
-    return ok;
-}
-
 static uint64_t *names_by_kind(const zd_side *s)
 {
     uint64_t *const names = malloc(((size_t)s->n_objects + 1) * sizeof(*names));
@@ -205,23 +158,16 @@ static bool threads_are_left(const zd_diff *d)
 }
 
 /* @return false when memory is out. *all: it was the last round. */
-static bool round_of(matching *m, uint64_t *const *fates, bool *all)
+static bool round_of(matching *m, bool *all)
 {
     zd_diff *const d = m->diff;
     zd_blocks *const blocks = calloc((size_t)d->side[0].n_threads + 1, sizeof(*blocks));
     bool ok = blocks != NULL;
-    for (int side = 0; side < 2; side++)
-        toggle_fates(&d->side[side], fates[side]);
     ok = ok && zd_pair_threads(d, *all);
     *all = *all || !threads_are_left(d);
-    for (uint32_t t = 1; ok && t <= d->side[0].n_threads; t++)
-        if (d->pair[t] != 0)
-            ok = zd_align_pair(d, t, d->pair[t], &blocks[t]);
-    for (int side = 0; side < 2; side++)
-        toggle_fates(&d->side[side], fates[side]);
     for (uint32_t t = 1; ok && t <= d->side[0].n_threads; t++) {
         if (d->pair[t] != 0)
-            ok = fill(d, t, &blocks[t]);
+            ok = zd_align_pair(d, t, d->pair[t], &blocks[t]);
         if (ok)
             go_through(m, t, &blocks[t], false);
     }
@@ -241,21 +187,19 @@ static bool round_of(matching *m, uint64_t *const *fates, bool *all)
 bool zd_match_objects(zd_diff *d)
 {
     matching m = {.diff = d};
-    uint64_t *fates[2] = {NULL, NULL};
     bool ok = prepare(&m);
     for (int side = 0; side < 2 && ok; side++) {
         uint64_t *const names = names_by_kind(&d->side[side]);
         ok = names != NULL;
         if (ok)
             zd_rehash(&d->side[side], names);
-        ok = ok && (fates[side] = fates_of(&d->side[side])) != NULL;
     }
     /* threads that do the same are told apart by objects that others have made */
     bool last = d->side[0].n_threads <= 1;
-    ok = ok && round_of(&m, fates, &last);
+    ok = ok && round_of(&m, &last);
     if (ok && !last) {
         last = true;
-        ok = rename_all(&m, false) && round_of(&m, fates, &last);
+        ok = rename_all(&m, false) && round_of(&m, &last);
     }
     ok = ok && rename_all(&m, true);
     for (int side = 0; side < 2; side++) {
@@ -263,7 +207,6 @@ bool zd_match_objects(zd_diff *d)
         free(m.votes[side].candidate);
         free(m.votes[side].count);
         free(m.gives[side]);
-        free(fates[side]);
     }
     free(m.partner);
     free(m.back);
