@@ -65,10 +65,8 @@ bool zo_spent(const finder *f)
 
 zr_options zo_trial_options(const finder *f)
 {
-    /* gates of one engine would block each other, a fault that nobody is told of is no outcome, and what is appended again for a trial would copy
-     * what the host has written since */
+    /* gates of one engine would block each other, and a fault that nobody is told of is no outcome */
     static const zt_pair knobs[] = {{(char *)"ZE_SOFT_ENGINES", (char *)"independent"}, {(char *)"ZE_SOFT_FAULT", (char *)"ban"},
-                                    {(char *)"ZE_SOFT_HOSTPTR", (char *)"start"},
                                     {(char *)"ZE_SOFT_FREE", (char *)"fault"}};
     const bool free_waits = (f->g->known_habits & ZO_H_FREE_WAITS) != 0; /* for what is held back, for ever */
     zr_options o = *f->o->replay;

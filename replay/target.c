@@ -109,6 +109,8 @@ static void set_environment(const zr_target *t, const zr_plan *plan, const zr_op
     }
     if (t->soft && options->schedule != NULL)
         setenv("ZE_SOFT_SCHEDULE", options->schedule, 1);
+    if (t->soft) /* a trace has what host memory held at the submit, not at the append */
+        setenv("ZE_SOFT_HOSTPTR", "start", 1);
     for (uint32_t i = 0; i < options->n_environment; i++)
         setenv(options->environment[i].name, options->environment[i].value, 1);
 }

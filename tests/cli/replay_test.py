@@ -48,6 +48,16 @@ class Readback(harness.Case):
         self.assertEqual((report["first_mismatch"]["what"], report["host_bytes"]), ("memory", 0))
 
 
+class CopiedByTheAppend(harness.Case):
+    def test_host_memory_written_over_behind_the_submit(self):
+        for arguments in (["fixed"], ["ungated", "fixed"]):
+            self.record(app("o2_host_staging_lifetime"), *arguments, options=["--schedule=async"], env={"ZE_SOFT_HOSTPTR": "append"})
+            for options in ([], ["--order=latest"], ["--inject=sync@before:zeCommandListClose"]):
+                with self.subTest(arguments, options=options):
+                    r = zetrace("replay", *options, "t.zetrace")
+                    self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
+
+
 class Range(harness.Case):
     def test_from_and_to(self):
         self.record(app("evict"), options=["--schedule=lazy"], status=1)
