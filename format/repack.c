@@ -28,7 +28,7 @@ static zt_chunk_header header_of(zt_trace *t, size_t place)
     return h;
 }
 
-/* @return false if the chunk is not readable; `out` may have failed. */
+/* @return false if the chunk is left out, for it is not readable; `out` may have failed. */
 static bool repack_chunk(zt_trace *t, size_t place, zt__dropping *dropping, zt__output *out, zt_refiled *done)
 {
     zt__place *const p = &t->file.places[place];
@@ -41,19 +41,17 @@ static bool repack_chunk(zt_trace *t, size_t place, zt__dropping *dropping, zt__
     uint8_t *const raw = zt__contents(&t->file, p, t->zstd);
     const size_t at = raw ? zt__packet_at(raw, p->raw_size) : 0;
     zt__bytes changed = {0};
-    const bool edited = at > 0 && (p->kind == ZT_CHUNK_SESSION ? zt__dropping_session(dropping, raw + at, p->raw_size - at, &changed)
-                                   : p->kind == ZT_CHUNK_CALLS ? zt__dropping_calls(dropping, raw + at, p->raw_size - at, &changed)
-                                                               : false);
+    const int dropped = raw ? zt__dropping_packet(dropping, p, raw + at, at ? p->raw_size - at : 0, &changed) : ZT__UNCLEAN;
+    const bool good = dropped != ZT__UNCLEAN;
     if (dropping->out_of_memory)
         zt__output_fail(out, ZT_E_MEMORY);
-    else if (raw != NULL)
-        zt__output_chunk(out, h, edited ? changed.at : raw, edited ? changed.n : p->raw_size);
-    if (raw != NULL && p->kind == ZT_CHUNK_CALLS)
-        done->calls += p->calls;
-    done->chunks += raw != NULL;
+    else if (good)
+        zt__output_chunk(out, h, dropped == ZT__DROPPED ? changed.at : raw, dropped == ZT__DROPPED ? changed.n : p->raw_size);
+    done->calls += good && p->kind == ZT_CHUNK_CALLS ? p->calls : 0;
+    done->chunks += good;
     free(changed.at);
     free(raw);
-    return raw != NULL;
+    return good;
 }
 
 static void repack(zt_trace *t, const zt_refile_options *options, zt__dropping *dropping, zt__output *out, zt_refiled *done)

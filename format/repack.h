@@ -15,7 +15,7 @@ typedef struct zt__dropped_piece { /* the piece of a call that holds a module */
 
 typedef struct zt__dropping {
     unsigned drop;          /* enum zt_drop */
-    ZT_ARRAY(zt__dropped_piece) modules; /* in the order of calls */
+    ZT_ARRAY(zt__dropped_piece) modules; /* sorted by call, phase and address */
     zt__hashes kept;        /* blobs that are still referred to */
     uint64_t bytes;         /* dropped */
     bool out_of_memory;
@@ -26,8 +26,9 @@ int zt__dropping_find(zt__dropping *dropping, zt_trace *trace);
 void zt__dropping_free(zt__dropping *dropping);
 /* Whether the blob stays. */
 bool zt__dropping_keeps(const zt__dropping *dropping, const zt_hash *hash);
-/* The packet without what is dropped, behind its length. @return false if there is nothing in it to drop, or memory is out. */
-bool zt__dropping_session(zt__dropping *dropping, const uint8_t *packet, size_t n, zt__bytes *out);
-bool zt__dropping_calls(zt__dropping *dropping, const uint8_t *packet, size_t n, zt__bytes *out);
+/* UNCLEAN: what is to be dropped can't be told from the rest, or memory is out; who gives the trace away must not give that packet. */
+enum zt__dropped { ZT__NOTHING_DROPPED, ZT__DROPPED, ZT__UNCLEAN };
+/* The packet of the place without what is dropped, behind its length: in `out` if that is DROPPED. No packet: n 0. @return enum zt__dropped */
+int zt__dropping_packet(zt__dropping *dropping, const zt__place *place, const uint8_t *packet, size_t n, zt__bytes *out);
 
 #endif

@@ -58,20 +58,20 @@ static void look(zt__dropping *d, zt_trace *t, const zt_call *call, int phase, b
     zt_walk_call(&walk);
 }
 
+static int by_call_phase_address(const void *a, const void *b)
+{
+    const zt__dropped_piece *const x = a, *const y = b;
+    if (x->call != y->call)
+        return x->call < y->call ? -1 : 1;
+    if (x->leave != y->leave)
+        return x->leave ? 1 : -1;
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
 static bool is_dropped(const zt__dropping *d, uint64_t call, uint64_t address, bool leave)
 {
-    size_t low = 0, high = d->modules.n;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (d->modules.at[middle].call < call)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < d->modules.n && d->modules.at[low].call == call; low++)
-        if (d->modules.at[low].address == address && d->modules.at[low].leave == leave)
-            return true;
-    return false;
+    const zt__dropped_piece piece = {call, address, leave};
+    return d->modules.n > 0 && bsearch(&piece, d->modules.at, d->modules.n, sizeof(piece), by_call_phase_address) != NULL;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- calls */
@@ -186,18 +186,20 @@ static bool drop_in_calls(zt__dropping *d, Zetrace__CallChunk *m)
     return changed;
 }
 
-bool zt__dropping_calls(zt__dropping *d, const uint8_t *packet, size_t n, zt__bytes *out)
+/* Without the table nobody knows what is a module, and columns were held against nothing. */
+static int drop_calls(zt__dropping *d, const zt__place *place, const uint8_t *packet, size_t n, zt__bytes *out)
 {
-    if (!(d->drop & ZT_DROP_MEMORY) && d->modules.n == 0)
-        return false;
-    Zetrace__Packet *const m = zt__packet_unpack(packet, n);
-    bool changed = m != NULL && m->kind_case == ZETRACE__PACKET__KIND_CALLS && drop_in_calls(d, m->calls);
-    if (changed && !zt__pack(m, out)) {
-        d->out_of_memory = true;
-        changed = false;
+    Zetrace__Packet *const m = place->fault == ZT__GOOD ? zt__packet_unpack(packet, n) : NULL;
+    int dropped = ZT__UNCLEAN;
+    if (m != NULL && m->kind_case == ZETRACE__PACKET__KIND_CALLS) {
+        dropped = drop_in_calls(d, m->calls) ? ZT__DROPPED : ZT__NOTHING_DROPPED;
+        if (dropped == ZT__DROPPED && !zt__pack(m, out)) {
+            d->out_of_memory = true;
+            dropped = ZT__UNCLEAN;
+        }
     }
     zetrace__packet__free_unpacked(m, NULL);
-    return changed;
+    return dropped;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- blobs */
@@ -255,6 +257,8 @@ int zt__dropping_find(zt__dropping *d, zt_trace *t)
         if (call->returned && takes)
             look(d, t, call, ZT_LEAVE, true);
     }
+    if (d->modules.n > 0)
+        qsort(d->modules.at, d->modules.n, sizeof(*d->modules.at), by_call_phase_address);
     if (d->drop & (ZT_DROP_MODULES | ZT_DROP_MEMORY))
         keep_blobs(d, t);
     return d->out_of_memory || status == ZT_E_MEMORY ? ZT_E_MEMORY : ZT_OK;
@@ -307,12 +311,12 @@ static bool add_dropped(zt__bytes *out, unsigned drop)
 }
 
 /* Field by field: what this version does not know stays where it is. */
-bool zt__dropping_session(zt__dropping *d, const uint8_t *packet, size_t n, zt__bytes *out)
+static int drop_in_session(zt__dropping *d, const uint8_t *packet, size_t n, zt__bytes *out)
 {
     zt__bytes session = {0}, whole = {0};
     zt__field outer, f;
     unsigned drop = d->drop;
-    bool ok = drop != 0;
+    bool ok = true;
     for (const uint8_t *at = packet, *const end = packet + n; ok && at < end;) {
         ok = zt__field_next(&at, end, &outer);
         if (ok && (outer.number != ZT_CHUNK_SESSION || outer.type != 2)) {
@@ -334,5 +338,15 @@ bool zt__dropping_session(zt__dropping *d, const uint8_t *packet, size_t n, zt__
     ok = ok && zt__varint(out, whole.n) && zt__append(out, whole.at, whole.n);
     free(session.at);
     free(whole.at);
-    return ok;
+    return ok ? ZT__DROPPED : ZT__UNCLEAN;
+}
+
+int zt__dropping_packet(zt__dropping *d, const zt__place *place, const uint8_t *packet, size_t n, zt__bytes *out)
+{
+    const bool calls = place->kind == ZT_CHUNK_CALLS, session = place->kind == ZT_CHUNK_SESSION;
+    if (d->drop == 0 || (calls && !(d->drop & (ZT_DROP_MEMORY | ZT_DROP_MODULES))) || (!calls && !session))
+        return ZT__NOTHING_DROPPED;
+    if (n == 0)
+        return ZT__UNCLEAN;
+    return calls ? drop_calls(d, place, packet, n, out) : drop_in_session(d, packet, n, out);
 }

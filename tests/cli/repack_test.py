@@ -141,6 +141,52 @@ class Drop(Repack):
                 self.assertEqual(a[field], b[field])
 
 
+class Unclean(Repack):
+    """What holds who knows what is not given away: calls that cannot be told apart, a session that cannot be taken apart."""
+
+    def setUp(self):
+        super().setUp()
+        self.pb = format_reader.schema()
+        harness.run(os.path.join(harness.BUILD, "bin", "files", "modules"), "t.zetrace")
+        self.parts = ck.chunks(ck.read("t.zetrace"))
+        self.calls = [c for c in self.parts if c.kind == ck.CALLS]
+
+    def dropped(self, drop):
+        ck.write("u.zetrace", ck.join(ck.read("t.zetrace")[:40], self.parts))
+        r = zetrace("repack", "-f", "--json", f"--drop={drop}", "u.zetrace", "-o", "p.zetrace")
+        self.assertEqual(r.returncode, 1, r.stderr)
+        return json.loads(r.stdout), b"".join(self.packets("p.zetrace"))
+
+    def test_calls_without_their_table(self):
+        self.parts = [c for c in self.parts if c.kind != ck.API]
+        for drop, word in (("modules", b"a small module"), ("memory", b"a buffer")):
+            done, after = self.dropped(drop)
+            self.assertNotIn(word, after)
+            self.assertEqual(done["chunks_left_out"], len(self.calls))
+        self.assertEqual(zetrace("repack", "-f", "u.zetrace", "-o", "p.zetrace").returncode, 0, "nothing to hide, nothing to leave out")
+        self.assertIn(b"a small module", b"".join(self.packets("p.zetrace")))
+
+    def test_columns_of_unknown_functions(self):
+        """One chunk has a module; in the next no function is known, and columns are shorter than they say."""
+        self.assertGreater(len(self.calls), 1)
+        packet = self.calls[-1].packet(self.pb)
+        for i in range(len(packet.calls.functions)):
+            packet.calls.functions[i] = 60000 + i
+        for column in packet.calls.pieces:
+            column.address.extend([0] * 100000)
+            column.call[:] = [0]
+            column.length[:] = []
+            column.kind[:] = [0]
+        self.calls[-1].put(packet.SerializeToString())
+        done, _ = self.dropped("modules")
+        self.assertEqual(done["chunks_left_out"], 1)
+
+    def test_session(self):
+        self.parts[0].put(self.parts[0].packet(self.pb).SerializeToString() + b"\x9b\x3f" + SECRET.encode() + b"\x9c\x3f")  # a group, of an older protobuf
+        _, after = self.dropped("env")
+        self.assertNotIn(SECRET.encode(), after)
+
+
 class Damaged(Repack):
     def test_what_is_missing_stays_missing(self):
         self.record(app("mixed"), "2000")
