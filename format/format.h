@@ -164,7 +164,7 @@ typedef struct zt_call {
     uint32_t n_backtrace;
 } zt_call;
 
-/* Memory made of a call's pieces, for zt_walk. `call` must outlive it. */
+/* Memory made of a call's pieces, for zt_walk. `call` must outlive it. What it gives of blobs stays until another call's are read. */
 typedef struct zt_call_memory {
     const zt_call *call;
     int phase;

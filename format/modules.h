@@ -27,7 +27,8 @@ typedef struct zt_binaries {
 
 enum zt_binary_kind { ZT_B_NONE, ZT_B_MODULE /* handed in: an ENTER walk */, ZT_B_NATIVE /* got back: a LEAVE walk */ };
 int zt_binaries_of(const zt_func *func);
-/* `walk`: func, words, phase, result and memory. What the list points to is the memory's. @return ZT_OK, or why the walk ended early. */
+/* `walk`: func, words, phase, result and memory. What the list points to is the memory's; a trace's is
+   valid until another call is walked. @return ZT_OK, or why the walk ended early. */
 int zt_binaries_read(const zt_walk *walk, zt_binaries *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls as text and as JSON. One visitor of the walk writes values; the two forms differ in what stands around them. */
-#include "format.h"
+#include "reader.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -107,12 +107,12 @@ const char *zt_result_name(int64_t result)
 
 /* ------------------------------------------------------------------------------------------------------------- memory */
 
-static const void *piece_data(const zt_piece *p, zt_trace *trace)
+static const void *piece_data(const zt_piece *p, const zt_call_memory *m)
 {
     uint64_t len;
     if (p->data != NULL || p->lost)
         return p->data;
-    const void *const blob = trace ? zt_trace_blob(trace, &p->hash, &len) : NULL;
+    const void *const blob = m->trace ? zt__blob_of_call(m->trace, m->call->number, &p->hash, &len) : NULL;
     return blob != NULL && len == p->len ? blob : NULL;
 }
 
@@ -134,7 +134,7 @@ static const uint8_t *bytes_at(const zt_call_memory *m, uint64_t addr, uint64_t 
     const bool inputs_serve = p == NULL;
     if (inputs_serve)
         p = find(m->call->in, m->call->n_in, addr, len);
-    const uint8_t *const data = p ? piece_data(p, m->trace) : NULL;
+    const uint8_t *const data = p ? piece_data(p, m) : NULL;
     if (data == NULL)
         return NULL;
     *rest = p->len - (addr - p->addr);

@@ -355,11 +355,7 @@ void zt_trace_close(zt_trace *t)
     zt__calls_unref(t->current);
     drop_late(t, 0);
     zt__slot_free(&t->slot);
-    for (zt__cached_blob *b = t->blobs, *next; b != NULL; b = next) {
-        next = b->next;
-        free(b->data);
-        free(b);
-    }
+    zt__blobs_free(&t->blobs);
     for (size_t i = 0; i < t->n_foreigns; i++) {
         for (unsigned p = 0; p < t->foreigns[i]->func.n_params; p++) {
             free((void *)(uintptr_t)t->foreigns[i]->params[p].name);

@@ -3,6 +3,8 @@
 #ifndef ZT_READER_H
 #define ZT_READER_H
 
+#include <sys/queue.h>
+
 #include "scan.h"
 
 #define ZT_MAX_WORDS 64u
@@ -80,12 +82,28 @@ typedef struct zt__late_place {
     uint32_t place, index;
 } zt__late_place;
 
-typedef struct zt__cached_blob {
+typedef struct zt__blob {
     zt_hash hash;
-    void *data;
+    size_t from, n; /* its chunks, in zt__blobs.places */
+    void *data;     /* NULL: not in memory */
     uint64_t len;
-    struct zt__cached_blob *next;
-} zt__cached_blob;
+    bool held;
+    TAILQ_ENTRY(zt__blob) next;
+} zt__blob;
+TAILQ_HEAD(zt__blob_list, zt__blob);
+
+typedef struct zt__blobs {
+    zt__blob *at; /* sorted by hash; made when the first one is asked for */
+    size_t n;
+    uint32_t *places; /* of chunks, by hash and offset */
+    struct zt__blob_list idle, held; /* those in memory, the oldest first */
+    uint64_t idle_bytes, held_bytes;
+    uint64_t call; /* whose blobs are held */
+} zt__blobs;
+
+/* zt_trace_blob for who walks a call: valid until blobs of another call are asked for. A call gets 1 GiB of them, or one that is larger. */
+const void *zt__blob_of_call(zt_trace *trace, uint64_t call, const zt_hash *hash, uint64_t *len);
+void zt__blobs_free(zt__blobs *blobs);
 
 typedef struct zt__foreign { /* a function this build does not know */
     zt_func func;
@@ -109,8 +127,7 @@ struct zt_trace {
     size_t next_place;
     uint64_t skip_to; /* seek: calls below it are passed over */
     zt__slot slot;
-    zt__cached_blob *blobs;
-    uint64_t blob_bytes;
+    zt__blobs blobs;
     zt__frames frames;
     uint8_t *packet; /* of zt_trace_packet */
     ZSTD_DCtx *zstd;
