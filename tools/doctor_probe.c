@@ -60,7 +60,7 @@ static void tell_hex(const uint8_t *id, size_t n)
         printf("%02x", id[i]);
 }
 
-/* Names come from a driver: what is no plain character is left out. */
+/* Names come from a driver: a '?' stands for what is no plain character. */
 static void tell_text(const char *text, size_t most)
 {
     for (size_t i = 0; i < most && text[i] != '\0'; i++)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What doctor has found, to people and to programs, and what is to be done about it. */
-#include <ctype.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -109,19 +108,12 @@ static bool matters(const char *variable)
     return false;
 }
 
-/* Control characters never reach a terminal. */
-static void put_text(const char *text)
-{
-    for (; *text != '\0'; text++)
-        putchar(iscntrl((unsigned char)*text) ? '?' : *text);
-}
-
 static void print_list(const doctor_facts *facts, const char *word, const char *title)
 {
     size_t at = 0;
     for (const char *text; (text = doctor_fact(facts, word, &at)) != NULL; title = "") {
         printf("%-12s", title);
-        put_text(text);
+        zt_put_text(stdout, text);
         putchar('\n');
     }
 }
@@ -148,7 +140,7 @@ static void print_text(const doctor *d, const doctor_facts *problems)
     for (char **e = environ; *e != NULL; e++)
         if (matters(*e)) {
             printf("%-12s", title);
-            put_text(*e);
+            zt_put_text(stdout, *e);
             putchar('\n');
             title = "";
         }
@@ -157,7 +149,7 @@ static void print_text(const doctor *d, const doctor_facts *problems)
     printf("\n");
     for (size_t i = 0; i < problems->n; i++) {
         printf("In the way: ");
-        put_text(problems->lines[i]);
+        zt_put_text(stdout, problems->lines[i]);
         printf("\n");
     }
     if (problems->n == 0)

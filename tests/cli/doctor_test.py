@@ -70,7 +70,7 @@ class Doctor(harness.Case):
         probe = ("#include <stdio.h>\nint main(int argc, char **argv) { (void)argc; freopen(argv[1], \"w\", stdout);\n"
                  "puts(\"loader \\x1b[31mred\\ninit 0x0\\ndevice 1 GPU 8086:1234 \\x1b]0;title\\a\\nend\"); return 0; }\n")
         r = zetrace("doctor", env=self.libraries(("zetrace-probe", probe)))
-        self.assertIn("?[31mred", r.stdout)
+        self.assertIn("\\x1b[31mred", r.stdout)
         self.assertNotIn("\x1b", r.stdout)
 
     def test_no_room(self):
