@@ -209,21 +209,11 @@ static int run(int argc, char **argv)
     int operands = 0;
     zt_parser parser;
     zt_parser_init(&parser, &zt_command_diff, argc, argv);
-    while (parser.at < argc || parser.cluster != NULL) {
-        const int id = zt_option_next(&parser);
+    for (int id; (id = zt_option_anywhere(&parser, paths, 2, &operands)) != 0;) {
         if (id == ZT_OPTION_HELP)
             return zt_finish_output(ZT_EXIT_OK);
         if (id == ZT_OPTION_ERROR)
             return TROUBLE;
-        if (id == 0) {
-            if (parser.at >= argc)
-                break;
-            if (operands < 2)
-                paths[operands] = argv[parser.at];
-            parser.at++;
-            operands++;
-            continue;
-        }
         const int status = take_option(&parser, &w, id);
         if (status >= 0)
             return status;

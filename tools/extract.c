@@ -2,6 +2,7 @@
 /* zetrace extract: the modules of a trace as files. */
 #include <errno.h>
 #include <inttypes.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,7 +36,6 @@ const zt_command zt_command_extract = {
 
 typedef struct written { /* the same bytes are written once */
     XXH128_hash_t hash;
-    uint64_t size;
     char name[64];
 } written;
 
@@ -45,8 +45,8 @@ typedef struct extraction {
     zt_trace *trace;
     zt_objects *objects;
     FILE *manifest; /* in memory */
-    written *files;
-    size_t n_files, room, entries;
+    void *files; /* tree of written */
+    size_t n_files, entries;
     uint64_t missing;
     int status; /* -1: goes on */
 } extraction;
@@ -62,21 +62,25 @@ static const char *ending_of(const void *data, uint64_t size)
     return size >= 4 && memcmp(data, "\177ELF", 4) == 0 ? "elf" : "bin";
 }
 
+static int by_hash(const void *a, const void *b)
+{
+    return XXH128_cmp(&((const written *)a)->hash, &((const written *)b)->hash);
+}
+
 static const char *write_once(extraction *x, const char *name, const void *data, uint64_t size)
 {
-    const XXH128_hash_t hash = XXH3_128bits(data, size);
-    for (size_t i = 0; i < x->n_files; i++)
-        if (x->files[i].size == size && XXH128_isEqual(x->files[i].hash, hash))
-            return x->files[i].name;
-    if (x->n_files == x->room) {
-        const size_t room = x->room ? x->room * 2 : 16;
-        written *const grown = realloc(x->files, room * sizeof(*grown));
-        if (grown == NULL) {
-            x->status = ZT_EXIT_CANNOT;
-            return NULL;
-        }
-        x->files = grown;
-        x->room = room;
+    written *const w = calloc(1, sizeof(*w));
+    if (w == NULL) {
+        x->status = ZT_EXIT_CANNOT;
+        return NULL;
+    }
+    w->hash = XXH3_128bits(data, size);
+    snprintf(w->name, sizeof(w->name), "%s", name);
+    written *const *const found = tsearch(w, &x->files, by_hash);
+    if (found == NULL || *found != w) {
+        free(w);
+        x->status = found == NULL ? ZT_EXIT_CANNOT : x->status;
+        return found ? (*found)->name : NULL;
     }
     char path[4400];
     zt_output out;
@@ -85,9 +89,7 @@ static const char *write_once(extraction *x, const char *name, const void *data,
         x->status = ZT_EXIT_DIFFERS;
         return NULL;
     }
-    written *const w = &x->files[x->n_files++];
-    *w = (written){.hash = hash, .size = size};
-    snprintf(w->name, sizeof(w->name), "%s", name);
+    x->n_files++;
     return w->name;
 }
 
@@ -120,8 +122,11 @@ static void put_object(const extraction *x, const zt_call *call, bool native, FI
     else if (made != NULL && call->returned && call->result == 0) {
         zt_call_memory left = {call, ZT_LEAVE, x->trace};
         const zt_memory memory = zt_memory_of(&left);
-        const uint64_t *const handle = memory.at(memory.ctx, call->words[made->offset], 8);
-        o = handle ? zt_object_of_handle(x->objects, &zt_types[made->type], *handle) : NULL;
+        const void *const at = memory.at(memory.ctx, call->words[made->offset], 8);
+        uint64_t handle = 0; /* bytes of a trace lie anywhere */
+        if (at != NULL)
+            memcpy(&handle, at, sizeof(handle));
+        o = at ? zt_object_of_handle(x->objects, &zt_types[made->type], handle) : NULL;
     }
     if (o == NULL)
         return;
@@ -237,7 +242,7 @@ static int extract(zt_trace *trace, const char *path, const char *folder, bool f
         zt_complain("%s: the bytes of %" PRIu64 " modules are not in it; they may have been taken out of it with 'zetrace repack'", path,
                     x.missing);
     free(text);
-    free(x.files);
+    tdestroy(x.files, free);
     zt_objects_free(x.objects);
     return x.status >= 0 ? x.status : x.missing > 0 ? ZT_EXIT_DIFFERS : ZT_EXIT_OK;
 }
@@ -251,18 +256,11 @@ static int run(int argc, char **argv)
     zt_parser parser;
     zt_trace *trace;
     zt_parser_init(&parser, &zt_command_extract, argc, argv);
-    for (;;) {
-        const int id = zt_option_next(&parser);
-        if (id == 0 && parser.at >= argc)
-            break;
+    for (int id; (id = zt_option_anywhere(&parser, &operand[1], 1, &operands)) != 0;) {
         if (id == ZT_OPTION_HELP)
             return zt_finish_output(ZT_EXIT_OK);
         if (id == ZT_OPTION_ERROR)
             return ZT_EXIT_USAGE;
-        if (id == 0) {
-            operand[1] = argv[parser.at++];
-            operands++;
-        }
         if (id == OUTPUT)
             folder = parser.value;
         force |= id == FORCE;

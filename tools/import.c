@@ -128,18 +128,11 @@ static int run(int argc, char **argv)
     uint64_t level = 0;
     int operands = 0;
     zt_parser_init(&parser, &zt_command_import, argc, argv);
-    for (;;) {
-        const int id = zt_option_next(&parser);
-        if (id == 0 && parser.at >= argc)
-            break;
+    for (int id; (id = zt_option_anywhere(&parser, &operand[1], 1, &operands)) != 0;) {
         if (id == ZT_OPTION_HELP)
             return zt_finish_output(ZT_EXIT_OK);
         if (id == ZT_OPTION_ERROR)
             return ZT_EXIT_USAGE;
-        if (id == 0) {
-            operand[1] = argv[parser.at++];
-            operands++;
-        }
         if (id == OUTPUT)
             output = parser.value;
         how.overwrite |= id == FORCE;

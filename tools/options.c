@@ -172,6 +172,18 @@ int zt_option_next(zt_parser *parser)
     return next_short(parser);
 }
 
+int zt_option_anywhere(zt_parser *parser, char **list, int most, int *n)
+{
+    int id;
+    while ((id = zt_option_next(parser)) == 0 && parser->at < parser->argc) {
+        if (*n < most)
+            list[*n] = parser->argv[parser->at];
+        parser->at++;
+        ++*n;
+    }
+    return id;
+}
+
 bool zt_parse_number(const char *text, uint64_t *number)
 {
     static const struct {

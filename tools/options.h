@@ -49,6 +49,8 @@ typedef struct zt_parser {
 enum { ZT_OPTION_ERROR = -1, ZT_OPTION_HELP = -2 }; /* already told; exit with usage_status or 0 */
 void zt_parser_init(zt_parser *parser, const zt_command *command, int argc, char **argv);
 int zt_option_next(zt_parser *parser);
+/* The same for who takes options behind operands as well, 0 at the end: operands come into `list`, `most` at the most; `n` counts all. */
+int zt_option_anywhere(zt_parser *parser, char **list, int most, int *n);
 
 /* A name that a stranger has chosen, as of a trace or a file: control characters are written out, for they would steer a terminal. */
 void zt_put_text(FILE *out, const char *text);

@@ -66,11 +66,10 @@ bool zt_output_close(zt_output *output, bool good)
 {
     if (output->path == NULL)
         return true; /* zt_finish_output sees to it */
-    bool whole = !ferror(output->file);
-    if (fclose(output->file) != 0)
-        whole = false;
+    const bool cut = ferror(output->file); /* why is not known any more */
+    const bool whole = fclose(output->file) == 0 && !cut;
     if (!whole)
-        zt_complain("%s: %s", output->path, strerror(errno));
+        zt_complain("%s: %s", output->path, cut ? "not all of it could be written; is there room for it?" : strerror(errno));
     const bool placed = good && whole && put_in_place(output);
     if (!placed)
         unlink(output->partial);
