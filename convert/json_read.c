@@ -267,15 +267,16 @@ static int own_number(reading *r, const char *text, size_t n)
     static const ProtobufCFieldDescriptor any = {.type = PROTOBUF_C_TYPE_UINT64};
     uint8_t *const bytes = zv_wire_room(&r->wire, 10);
     const size_t before = r->wire.n;
+    const uint64_t most = top(r)->place == HEADER && r->key == K_FLAGS ? UINT8_MAX : keys[r->key].most;
     if (bytes == NULL)
         return wire_state(r);
-    if (zv_wire_number(&r->wire, &any, text, n) != NULL)
+    if (most == 0 || zv_wire_number(&r->wire, &any, text, n) != NULL)
         return wrong(r, shown((const unsigned char *)text, n, (char[44]){0}));
     uint64_t v = 0;
     for (size_t i = before; i < r->wire.n; i++)
         v |= (uint64_t)(r->wire.at[i] & 0x7f) << (7 * (i - before));
     r->wire.n = before;
-    if (v > keys[r->key].most)
+    if (v > most)
         return wrong(r, shown((const unsigned char *)text, n, (char[44]){0}));
     r->numbers[r->key] = v;
     return 1;

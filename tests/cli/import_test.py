@@ -256,6 +256,11 @@ class Import(harness.Case):
         self.refused(lines[:1] + [{"packets": str(2**70)}], "packets")
         self.refused(lines[:1] + ['{"packet":{"session":{},"session":{}},"packet":{}}'], "twice")
         self.refused(lines[:1] + ['{"raw":"/w==","header":{"kind":256}}'], "kind")
+        self.refused(lines[:1] + ['{"raw":"/w==","header":{"kind":2,"flags":256}}'], "flags")
+        self.refused(lines[:1] + ['{"raw":"/w==","header":{"kind":2,"calls":"0x1"}}'], "calls")
+        for key in ("raw", "packet", "header"):
+            self.refused(lines[:1] + [f'{{"{key}":0}}'], key)
+        self.refused(['{"zetrace_json":1,"minor":0,"flags":0,"uuid":0}'], "uuid")
         self.refused(lines[:1] + ['{"raw":"/w=="}'], "header")
         self.refused(lines[:1] + ['{"packet":' * deep], "packet")
         self.refused(lines[:1] + ["[" * deep], "list")
