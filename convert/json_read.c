@@ -152,7 +152,7 @@ static int first_line(reading *r)
     zt_file_header header = {.skippable = ZT_SKIPPABLE, .skip_size = sizeof(header) - 8, .magic = ZT_MAGIC, .major = ZT_MAJOR,
                              .minor = (uint16_t)r->numbers[K_MINOR], .flags = (uint32_t)r->numbers[K_FLAGS]};
     memcpy(header.uuid, r->uuid, sizeof(header.uuid));
-    const zt_writer_options options = {.level = r->options->level, .overwrite = r->options->overwrite};
+    const zt_writer_options options = {.level = r->options->level, .overwrite = r->options->overwrite, .aside = true};
     r->begun = zt_writer_open_packets(&r->writer, r->path, &header, &options, r->error) == ZT_OK;
     return r->begun;
 }

@@ -95,7 +95,7 @@ int zx_rewrite(zx_export *x, const zx_try *t, zt_trace **out)
     if (mkdtemp(folder) == NULL)
         return zx_refuse(x, "no temporary folder can be made: %s", folder);
     snprintf(path, sizeof(path), "%s/good.zetrace", folder);
-    const zt_writer_options options = {.level = 1};
+    const zt_writer_options options = {.level = 1, .aside = true};
     int status = zt_writer_open(&writer, path, zt_trace_session(x->trace), &options, &error);
     if (status == ZT_OK) {
         const zt_ending *const known = zt_trace_ending(x->trace);

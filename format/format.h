@@ -216,13 +216,14 @@ typedef struct zt_writer zt_writer;
 typedef struct zt_writer_options {
     int level;            /* zstd, 1..19; 0 = 3 */
     bool overwrite;
+    bool aside;           /* unfinished it has no name, or one that nobody has, and nothing is left of it; else PATH.partial, which stays */
     uint32_t max_calls;   /* per chunk; 0 = 8192 */
     uint64_t first_call;  /* number of the first call, 0 = 1 */
 } zt_writer_options;
 
 /* Whether a new file may take the place of what PATH names: of nothing, or of a regular file. A device or a pipe would be gone. */
 bool zt_may_replace(const char *path);
-/* Creates PATH.partial with mode 0600; PATH itself appears at zt_writer_close. @return ZT_OK and *out, or an error. */
+/* Creates a file with mode 0600; PATH itself appears at zt_writer_close. @return ZT_OK and *out, or an error. */
 int zt_writer_open(zt_writer **out, const char *path, const zt_session *session, const zt_writer_options *options,
                    zt_error *error);
 /*
@@ -241,6 +242,8 @@ int zt_writer_flush(zt_writer *writer);
 uint64_t zt_writer_bytes(const zt_writer *writer);
 /* Writes index and ending, renames, frees the writer in every case. */
 int zt_writer_close(zt_writer *writer, const zt_ending *ending, zt_error *error);
+/* Frees the writer and removes what it has written. */
+void zt_writer_abandon(zt_writer *writer);
 
 /* ------------------------------------------------------------------------------------------------------ reading */
 

@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "nameless.h"
+
 int zt__output_fail(zt__output *o, int status)
 {
     if (o->failed == 0) {
@@ -67,6 +69,9 @@ static int create(zt__output *o, const char *path, bool aside)
 {
     if (aside && strcmp(path, "-") == 0)
         return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    const int nameless = aside ? zt_nameless_open(path) : -1;
+    if (nameless >= 0)
+        return nameless;
     o->partial = malloc(strlen(path) + sizeof(".partial"));
     if (o->partial == NULL)
         return -1;
@@ -108,7 +113,7 @@ bool zt_may_replace(const char *path)
 int zt__output_open(zt__output *o, const char *path, const zt_file_header *header, int level, bool overwrite, bool aside, zt_error *error)
 {
     struct stat st;
-    *o = (zt__output){.fd = -1, .overwrite = overwrite};
+    *o = (zt__output){.fd = -1, .overwrite = overwrite, .aside = aside};
     if (!overwrite && lstat(path, &st) == 0 && !(aside && strcmp(path, "-") == 0)) {
         errno = 0;
         return tell(error, ZT_E_EXISTS, path, "exists and is not overwritten");
@@ -194,6 +199,8 @@ static void write_index(zt__output *o)
 /* link refuses to replace what has come into being meanwhile; some file systems know no links */
 static int give_name(zt__output *o)
 {
+    if (o->partial == NULL)
+        return zt_nameless_place(o->fd, o->path, o->overwrite) == 0 ? ZT_OK : zt__output_fail(o, errno == EEXIST ? ZT_E_EXISTS : ZT_E_IO);
     if (o->overwrite || (link(o->partial, o->path) != 0 && errno != EEXIST))
         return rename(o->partial, o->path) == 0 ? ZT_OK : zt__output_fail(o, ZT_E_IO);
     struct stat a, b;
@@ -207,14 +214,20 @@ static int give_name(zt__output *o)
 
 static int finish(zt__output *o, zt_error *error)
 {
+    const bool to_stdout = o->aside && strcmp(o->path, "-") == 0;
     if (!o->failed && fsync(o->fd) != 0 && errno != EINVAL && errno != EROFS)
         zt__output_fail(o, ZT_E_IO);
     int status = o->failed;
-    if (status == ZT_OK && o->partial != NULL)
+    if (status == ZT_OK && !to_stdout)
         status = give_name(o);
     if (status != ZT_OK) {
+        if (o->aside && o->partial != NULL)
+            unlink(o->partial);
         errno = o->failed_errno;
-        tell(error, status, o->partial ? o->partial : o->path, "the trace could not be finished; what was written so far is there");
+        tell(error, status, o->aside ? o->path : o->partial,
+             !o->aside                 ? "the trace could not be finished; what was written so far is there"
+             : status == ZT_E_EXISTS ? "came into being meanwhile and is not overwritten"
+                                     : "can't be written");
     }
     free_output(o);
     return status;
@@ -226,27 +239,16 @@ int zt__output_close(zt__output *o, zt_error *error)
     return finish(o, error);
 }
 
+int zt__output_finish(zt__output *o, zt_refiled *done, zt_error *error)
+{
+    write_index(o);
+    done->bytes = o->written;
+    return finish(o, error);
+}
+
 void zt__output_abandon(zt__output *o)
 {
     if (o->fd >= 0 && o->partial != NULL)
         unlink(o->partial);
     free_output(o);
-}
-
-int zt__output_finish(zt__output *o, zt_refiled *done, zt_error *error)
-{
-    char *const partial = o->partial ? strdup(o->partial) : NULL, *const path = strdup(o->path);
-    write_index(o);
-    done->bytes = o->written;
-    const int status = finish(o, error);
-    const int number = errno;
-    if (status != ZT_OK) {
-        if (partial != NULL)
-            unlink(partial);
-        errno = number;
-        tell(error, status, path ? path : "", status == ZT_E_EXISTS ? "came into being meanwhile and is not overwritten" : "can't be written");
-    }
-    free(partial);
-    free(path);
-    return status;
 }

@@ -28,7 +28,5 @@ int zt_trace_packet(zt_trace *trace, size_t index, zt_packet *packet);
 int zt_writer_open_packets(zt_writer **out, const char *path, const zt_file_header *header, const zt_writer_options *options,
                            zt_error *error);
 int zt_writer_packet(zt_writer *writer, const zt_packet *packet);
-/* Frees the writer and removes what it has written. */
-void zt_writer_abandon(zt_writer *writer);
 
 #endif

@@ -10,6 +10,7 @@ add_custom_command(OUTPUT ${ZT_GEN}/zetrace.pb-c.c ${ZT_GEN}/zetrace.pb-c.h
 set_source_files_properties(${ZT_GEN}/zetrace.pb-c.c PROPERTIES COMPILE_OPTIONS "-Wno-shadow;-Wno-unused-parameter")
 add_library(zt_trace STATIC
   hashes.c
+  nameless.c
   output.c
   wire.c
   verify.c

@@ -119,7 +119,7 @@ static int open_writer(zt_writer **out, const char *path, const zt_file_header *
     w->max_calls = options->max_calls ? options->max_calls : ZT_MAX_CALLS;
     if (w->max_calls > ZT_MAX_CALLS)
         w->max_calls = ZT_MAX_CALLS;
-    int status = zt__output_open(&w->out, path, header, options->level, options->overwrite, false, error);
+    int status = zt__output_open(&w->out, path, header, options->level, options->overwrite, options->aside, error);
     if (status == ZT_OK && session != NULL && (status = write_session(w, session)) != ZT_OK) {
         zt__complain(error, status, path, status == ZT_E_IO ? strerror(errno) : "no memory for a writer");
         zt__output_abandon(&w->out);

@@ -80,7 +80,7 @@ static bool queue_begin(queue *q, uint64_t number)
 static struct line *queue_find(const queue *q, uint64_t number)
 {
     for (size_t i = q->n; i-- > 0;)
-        if (q->lines[i].number == number)
+        if (q->lines[i].number == number && q->lines[i].text == NULL) /* a damaged trace may have two of a number */
             return &q->lines[i];
     return NULL;
 }

@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "export/export.h"
 #include "export_other.h"
+#include "output_file.h"
 
 enum { FORMAT = 1, OUTPUT, FORCE, EARLY, LATE, DRIVER, TIMEOUT };
 
@@ -63,22 +64,6 @@ static void show_progress(void *ctx, const char *what, unsigned replays, unsigne
         fprintf(stderr, "\r%s: replay %u of at most %u\033[K", what, replays, budget);
 }
 
-/* It holds data of the recorded program: nobody else reads it. */
-static bool write_file(const char *path, const void *bytes, size_t size, bool force)
-{
-    bool written = !force || unlink(path) == 0 || errno == ENOENT;
-    const int fd = written ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
-    FILE *const out = fd >= 0 ? fdopen(fd, "wb") : NULL;
-    written = out != NULL && fwrite(bytes, 1, size, out) == size;
-    if (out != NULL)
-        written = fclose(out) == 0 && written;
-    else if (fd >= 0)
-        close(fd);
-    if (!written)
-        zt_complain("%s: %s", path, strerror(errno));
-    return written;
-}
-
 /* What can be written is known before anything is searched for, but for the file beside it, which is not always needed. */
 static int check_outputs(const char *path, const char *output, bool force, bool beside)
 {
@@ -96,12 +81,21 @@ static int write_program(const zx_program *program, const char *path, bool force
         fwrite(program->text, 1, program->size, stdout);
         return ZT_EXIT_OK;
     }
-    char side[4100];
-    snprintf(side, sizeof(side), "%s.bin", path);
-    return write_file(path, program->text, program->size, force) &&
-                   (program->side == NULL || write_file(side, program->side, program->side_size, force))
-               ? ZT_EXIT_OK
-               : ZT_EXIT_DIFFERS;
+    char beside[4100];
+    zt_output text, side = {0};
+    snprintf(beside, sizeof(beside), "%s.bin", path);
+    if (!zt_output_open(&text, path, force))
+        return ZT_EXIT_DIFFERS;
+    const bool two = program->side != NULL;
+    const bool opened = !two || zt_output_open(&side, beside, force);
+    fwrite(program->text, 1, program->size, text.file);
+    if (two && opened)
+        fwrite(program->side, 1, program->side_size, side.file);
+    /* neither takes its place before both are written */
+    bool good = opened && zt_output_whole(&text) && (!two || zt_output_whole(&side));
+    if (two && opened)
+        good = zt_output_close(&side, good) && good;
+    return zt_output_close(&text, good) && good ? ZT_EXIT_OK : ZT_EXIT_DIFFERS;
 }
 
 /* What the program calls the file beside it goes into its text: nothing but plain characters. @return false: it has others. */

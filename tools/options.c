@@ -58,8 +58,47 @@ int zt_usage_error(const zt_command *command, const char *format, ...)
     return command->usage_status;
 }
 
+/* Whether the argument behind this one is its value. */
+static bool value_follows(const zt_command *command, const char *argument)
+{
+    const bool is_long = argument[1] == '-';
+    for (const char *letter = argument + 1; *letter != '\0'; letter++) {
+        for (const zt_option *o = command->options; o->id != 0; o++)
+            if (o->value != NULL && (is_long ? strcmp(o->name, argument + 2) == 0 : o->letter == *letter))
+                return is_long || letter[1] == '\0';
+        if (is_long)
+            break;
+    }
+    return false;
+}
+
+/* 'info TRACE --json' is 'info --json TRACE': the operands go to the end, or behind a "--". */
+static void put_options_first(const zt_command *command, int argc, char **argv)
+{
+    char **const operands = malloc((size_t)argc * sizeof(*operands));
+    int n = 0, to = 1, at = 1;
+    if (operands == NULL)
+        return;
+    for (; at < argc && strcmp(argv[at], "--") != 0; at++) {
+        if (argv[at][0] != '-' || argv[at][1] == '\0') {
+            operands[n++] = argv[at];
+            continue;
+        }
+        const bool two = value_follows(command, argv[at]) && at + 1 < argc;
+        argv[to++] = argv[at];
+        if (two)
+            argv[to++] = argv[++at];
+    }
+    if (at < argc)
+        argv[to++] = argv[at];
+    memcpy(argv + to, operands, (size_t)n * sizeof(*operands));
+    free(operands);
+}
+
 void zt_parser_init(zt_parser *parser, const zt_command *command, int argc, char **argv)
 {
+    if (strncmp(command->synopsis, "--", 2) != 0)
+        put_options_first(command, argc, argv);
     *parser = (zt_parser){.command = command, .argc = argc, .argv = argv, .at = 1};
 }
 

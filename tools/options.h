@@ -45,7 +45,8 @@ typedef struct zt_parser {
     const char *value;         /* of the option just given */
 } zt_parser;
 
-/* zt_option_next gives an option's id, 0 at the first operand (options behind operands are not looked for), or one of these. */
+/* zt_option_next gives an option's id, 0 at the first operand, or one of these. zt_parser_init has put options that stand behind operands before them,
+ * unless the operands are a program with options of its own: the synopsis begins with "--". */
 enum { ZT_OPTION_ERROR = -1, ZT_OPTION_HELP = -2 }; /* already told; exit with usage_status or 0 */
 void zt_parser_init(zt_parser *parser, const zt_command *command, int argc, char **argv);
 int zt_option_next(zt_parser *parser);

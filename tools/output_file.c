@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "nameless.h"
 
 static bool is_there(const char *path)
 {
@@ -29,6 +30,11 @@ bool zt_output_open(zt_output *output, const char *path, bool force)
         zt_complain("%s is no regular file, which could be replaced; give another name, or - for standard output", path);
         return false;
     }
+    int fd = zt_nameless_open(path);
+    if (fd >= 0 && (output->file = fdopen(fd, "wb")) != NULL)
+        return true;
+    if (fd >= 0)
+        close(fd);
     output->partial = malloc(strlen(path) + sizeof(".partial"));
     if (output->partial == NULL) {
         zt_complain("%s: not enough memory", path);
@@ -36,7 +42,7 @@ bool zt_output_open(zt_output *output, const char *path, bool force)
     }
     sprintf(output->partial, "%s.partial", path);
     unlink(output->partial);
-    const int fd = open(output->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    fd = open(output->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     output->file = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (output->file != NULL)
         return true;
@@ -47,9 +53,31 @@ bool zt_output_open(zt_output *output, const char *path, bool force)
     return false;
 }
 
+bool zt_output_whole(zt_output *output)
+{
+    if (output->broken)
+        return false;
+    const bool cut = ferror(output->file); /* why is not known any more */
+    /* some file systems tell of a full disk only when asked */
+    output->broken = cut || fflush(output->file) != 0 ||
+                     (output->path != NULL && fsync(fileno(output->file)) != 0 && errno != EINVAL && errno != EROFS);
+    if (output->broken)
+        zt_complain("%s: %s", output->path ? output->path : "standard output",
+                    cut ? "not all of it could be written; is there room for it?" : strerror(errno));
+    return !output->broken;
+}
+
 /* A link does not replace what has come into being meanwhile; some file systems know none. */
 static bool put_in_place(const zt_output *output)
 {
+    if (output->partial == NULL) {
+        if (zt_nameless_place(fileno(output->file), output->path, output->force) == 0)
+            return true;
+        if (errno == EEXIST)
+            return is_there(output->path);
+        zt_complain("%s: %s", output->path, strerror(errno));
+        return false;
+    }
     if (!output->force && link(output->partial, output->path) == 0) {
         unlink(output->partial);
         return true;
@@ -66,12 +94,10 @@ bool zt_output_close(zt_output *output, bool good)
 {
     if (output->path == NULL)
         return true; /* zt_finish_output sees to it */
-    const bool cut = ferror(output->file); /* why is not known any more */
-    const bool whole = fclose(output->file) == 0 && !cut;
-    if (!whole)
-        zt_complain("%s: %s", output->path, cut ? "not all of it could be written; is there room for it?" : strerror(errno));
+    const bool whole = zt_output_whole(output);
     const bool placed = good && whole && put_in_place(output);
-    if (!placed)
+    fclose(output->file);
+    if (!placed && output->partial != NULL)
         unlink(output->partial);
     free(output->partial);
     return placed || (whole && !good);

@@ -9,12 +9,14 @@
 typedef struct zt_output {
     FILE *file;
     const char *path; /* NULL: standard output */
-    char *partial;
-    bool force;
+    char *partial;    /* NULL: it has no name yet */
+    bool force, broken;
 } zt_output;
 
 /* `path` NULL or "-": standard output. @return false after a complaint. */
 bool zt_output_open(zt_output *output, const char *path, bool force);
+/* What was written so far is on the disk. @return false after a complaint, once. */
+bool zt_output_whole(zt_output *output);
 /* Puts it in its place if it is `good`, else removes it. @return false after a complaint: it could not be written. */
 bool zt_output_close(zt_output *output, bool good);
 

@@ -2,9 +2,11 @@
 /* The zetrace command: finds the subcommand and runs it. */
 #include "options.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "manual.h"
 
@@ -35,8 +37,20 @@ int zt_no_command(const char *name)
     return ZT_EXIT_USAGE;
 }
 
+/*
+ * A file opened where 0, 1 or 2 was closed would be taken for standard input or output, and messages would go into a trace. What stands there
+ * instead fails as a closed one does, and is closed for a recorded program.
+ */
+static void hold_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            open("/dev/null", (fd == 0 ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+}
+
 int main(int argc, char **argv)
 {
+    hold_standard_descriptors();
     signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no error: writes then fail with EPIPE */
     if (argc < 2) {
         zt_print_commands(stderr);

@@ -302,7 +302,7 @@ int zm_trim(const zm_keep *keep, const char *path, const zm_trim_options *option
     const zt_session *const parent = zt_trace_session(trace);
     const zt_ending *const ending = zt_trace_ending(trace);
     zt_session session = *parent; /* its strings stay the parent's */
-    const zt_writer_options how = {.overwrite = options && options->overwrite, .level = options ? options->level : 0};
+    const zt_writer_options how = {.overwrite = options && options->overwrite, .aside = true, .level = options ? options->level : 0};
     memcpy(session.parent_uuid, parent->uuid, sizeof(session.parent_uuid));
     if (getrandom(session.uuid, sizeof(session.uuid), 0) != (ssize_t)sizeof(session.uuid))
         session.uuid[0] ^= 1; /* at least another one than the parent's */
@@ -319,10 +319,12 @@ int zm_trim(const zm_keep *keep, const char *path, const zm_trim_options *option
         status = write_calls(w);
         if (status == ZT_OK)
             write_frames(w);
-        const int closed = zt_writer_close(w->out, has_ending(ending) ? &w->ending : NULL, error);
-        status = closed != ZT_OK ? closed : w->out_of_memory ? ZT_E_MEMORY : status;
-        if (closed == ZT_OK && status != ZT_OK)
-            unlink(path); /* half of it is no trace */
+        if (status == ZT_OK && w->out_of_memory)
+            status = ZT_E_MEMORY;
+        if (status == ZT_OK)
+            status = zt_writer_close(w->out, has_ending(ending) ? &w->ending : NULL, error);
+        else
+            zt_writer_abandon(w->out); /* half of it is no trace */
     }
     if (status == ZT_E_MEMORY && error->text[0] == 0) {
         error->status = status;
