@@ -33,7 +33,8 @@ void soft_event_signal_locked(soft_event *e, uint64_t counter, uint64_t start, u
 
 static const void *chained(const void *pNext, uint32_t stype)
 {
-    for (const ze_base_desc_t *d = pNext; d != NULL; d = d->pNext)
+    unsigned left = 64; /* a chain may lead to itself */
+    for (const ze_base_desc_t *d = pNext; d != NULL && left-- > 0; d = d->pNext)
         if ((uint32_t)d->stype == stype)
             return d;
     return NULL;

@@ -48,7 +48,8 @@ ze_result_t soft_zeDriverGetProperties(ze_driver_handle_t hDriver, ze_driver_pro
         return ZE_RESULT_ERROR_INVALID_ARGUMENT;
     memcpy(pDriverProperties->uuid.id, "libze_soft\0\0\0\0\0", 16);
     pDriverProperties->driverVersion = 1u << 24;
-    for (ze_base_properties_t *p = pDriverProperties->pNext; p != NULL; p = p->pNext)
+    unsigned left = 64; /* a chain may lead to itself */
+    for (ze_base_properties_t *p = pDriverProperties->pNext; p != NULL && left-- > 0; p = p->pNext)
         if (p->stype == ZE_STRUCTURE_TYPE_DRIVER_MEMORY_FREE_EXT_PROPERTIES)
             ((ze_driver_memory_free_ext_properties_t *)p)->freePolicies =
                 ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE | ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE;
