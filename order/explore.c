@@ -9,12 +9,17 @@
 
 #include "check.h"
 
+/* One order takes as many schedules, and as deep a recursion; two to the power of it are never run. */
+#define MOST_PAIRS 4096u
+#define MOST_LOOKS (1ull << 28) /* at two executions each */
+
 typedef struct explorer {
     zo_graph *g;
     zo_edge *pairs;  /* as in the earliest line */
     size_t n, room;
     zo_edge *chosen;
     uint8_t *turned;
+    bool too_many;
     const zo_explore_options *o;
     zo_explored *out;
 } explorer;
@@ -34,6 +39,10 @@ static bool clash(const zo_graph *g, uint32_t x, uint32_t y)
 static bool add_pair(explorer *e, uint32_t first, uint32_t second)
 {
     const zo_edge pair = {first, second};
+    if (e->n >= MOST_PAIRS) {
+        e->too_many = true;
+        return false;
+    }
     return ZO_PUSH(e->g, e->pairs, e->n, e->room, pair);
 }
 
@@ -41,6 +50,9 @@ static bool add_pair(explorer *e, uint32_t first, uint32_t second)
 static bool find_pairs(explorer *e)
 {
     zo_graph *const g = e->g;
+    e->too_many = (uint64_t)g->n_instances * g->n_instances / 2 > MOST_LOOKS;
+    if (e->too_many)
+        return false;
     for (uint32_t i = 0; i < g->n_instances; i++)
         for (uint32_t k = i + 1; k < g->n_instances; k++) {
             if (g->instances[i].order == 0 || g->instances[k].order == 0 || !clash(g, i, k) || zo_before(g, i, k) || zo_before(g, k, i))
@@ -140,5 +152,5 @@ int zo_explore(zo_graph *g, const zo_explore_options *o, zo_explored *out)
     free(e.pairs);
     free(e.chosen);
     free(e.turned);
-    return ok ? ZT_OK : ZT_E_MEMORY;
+    return e.too_many ? ZT_E_LIMIT : ok ? ZT_OK : ZT_E_MEMORY;
 }

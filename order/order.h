@@ -295,7 +295,7 @@ typedef struct zo_explored {
     size_t n_blamed;
 } zo_explored;
 
-/* Runs every order that differs once, those with the fewest turns first. */
+/* Runs every order that differs once, those with the fewest turns first. @return ZT_E_LIMIT if there are too many pairs or commands for that */
 int zo_explore(zo_graph *graph, const zo_explore_options *options, zo_explored *explored);
 
 #ifdef __cplusplus

@@ -15,6 +15,7 @@
 #include "l0_api.h"
 
 #define EVENTS_OF_POOL 256u
+#define MOST_IN_FLIGHT 8192u
 #define ALREADY_FAULTED_NS 20000000ull
 
 static uint64_t now_ns(void)
@@ -121,9 +122,32 @@ static bool same_place(const zr_where *a, const zr_where *b)
            a->index == b->index && a->flags == b->flags && a->priority == b->priority;
 }
 
+/* Each is on a queue of its own, at which a driver looks in each call. */
+static bool has_room(zr_run *run, zr_carriers *c, const zr_carrier *next)
+{
+    size_t kept = 0;
+    for (size_t i = 0; c->n_flying >= MOST_IN_FLIGHT && i < c->n_flying; i++) {
+        zr_carrier *const carrier = &c->all[c->flying[i]];
+        if ((carrier->state == ZR_SUBMITTED || carrier->state == ZR_OPENED) && !zr_carrier_ended(run, carrier))
+            c->flying[kept++] = c->flying[i];
+    }
+    if (c->n_flying < MOST_IN_FLIGHT)
+        return true;
+    c->n_flying = kept;
+    if (kept < MOST_IN_FLIGHT)
+        return true;
+    const zr_call *const call = &run->plan->calls[next->call];
+    zr_stop(run, ZR_CANNOT, "with the command of call #%llu %s there are %u in flight at once, and no more can be held back one by one",
+            (unsigned long long)call->number, call->func->name, MOST_IN_FLIGHT);
+    return false;
+}
+
 int64_t zr_carrier_submit(zr_run *run, zr_carriers *c, zr_carrier *carrier, uint32_t on, const zr_where *where)
 {
     int64_t result = 0;
+    if (!has_room(run, c, carrier))
+        return 0;
+    atomic_fetch_add_explicit(&run->shared->progress, 1, memory_order_relaxed); /* one call may submit thousands */
     carrier->on = on;
     carrier->at = *where;
     for (size_t i = c->n_spares; i-- > 0 && carrier->queue == 0;) {

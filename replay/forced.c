@@ -292,7 +292,7 @@ static int64_t execute(zr_run *run, const zr_call *call, void *fn, uint64_t *wor
         if (count_of(call, waits) > 0)
             submit_one(e, carrier_of(f, index, 1), on);
     }
-    for (size_t i = f->submits_at[index]; i < f->submits_at[index + 1]; i++)
+    for (size_t i = f->submits_at[index]; i < f->submits_at[index + 1] && !atomic_load(&run->stop); i++)
         submit_one(e, carrier_of_submit(f, &f->submits[i]), on);
     if (immediate)
         submit_one(e, carrier_of(f, index, 2), on);

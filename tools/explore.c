@@ -160,7 +160,11 @@ static int run(int argc, char **argv)
         status = zo_explore(w.graph, &o, &explored);
         zt_progress_end(&w.progress);
         if (status != ZT_OK || w.cannot[0] != 0) {
-            zt_complain("%s: %s", path, w.cannot[0] ? w.cannot : "not enough memory");
+            zt_complain("%s: %s", path,
+                        w.cannot[0]             ? w.cannot
+                        : status == ZT_E_LIMIT ? "has too many commands, or pairs of them that nothing orders, for every order to be run; make a smaller trace with 'zetrace trim', "
+                                                 "or try 'zetrace isolate', which needs not all of them"
+                                               : "not enough memory");
             status = ZT_EXIT_CANNOT;
         } else {
             print_answer(&w, &explored, count, json);

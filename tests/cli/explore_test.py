@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """explore: every distinct order once, against an enumeration of all interleavings."""
 import json
+import os
 import unittest
 
 import harness
-from harness import app, zetrace
+from harness import app, run, zetrace
 
 WORDS = [[0, 1, 2, 3], [1, 0, 4, 5], [2, 6, 0, 7]]  # as in tests/apps/interleave.c
 
@@ -26,6 +27,24 @@ def brute_force():
 
     go((0, 0, 0))
     return len(pairs), len(found)
+
+
+MANY = """
+#include "common.h"
+int main(int argc, char **argv)
+{
+    app a = app_open();
+    char *const memory = device_new(&a, 4096);
+    ze_command_queue_handle_t queue = queue_new(&a, 0, 0);
+    ze_command_list_handle_t list = list_new(&a, 0);
+    for (int i = 0; i < atoi(argv[argc - 1]); i++)
+        MUST(zeCommandListAppendMemoryCopy(list, memory, memory + 2048, 8, NULL, 0, NULL));
+    MUST(zeCommandListClose(list));
+    MUST(run(queue, list, NULL));
+    MUST(zeCommandQueueSynchronize(queue, UINT64_MAX));
+    return 0;
+}
+"""
 
 
 class Explore(harness.Case):
@@ -79,6 +98,21 @@ class Explore(harness.Case):
     def test_usage(self):
         for option in ("--budget=0", "--recording=so", "--timeout=x", "--what"):
             self.assertEqual(zetrace("explore", option, "t.zetrace").returncode, 2)
+
+    def test_too_much_for_it(self):
+        """More than anybody waits for is refused at once, and not after the machine's memory is gone; what one call submits takes its time."""
+        with open("many.c", "w", encoding="utf-8") as f:
+            f.write(MANY)
+        apps = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "apps")
+        r = run("cc", "-w", f"-I{apps}", "many.c", "-o", "many", "-lze_loader")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.record("./many", 100, options=["--schedule=eager"])
+        self.assertSentence(zetrace("explore", "--count", "t.zetrace"), 125, "t.zetrace", "too many commands, or pairs", "zetrace trim")
+        self.record("./many", 8200, options=["--schedule=eager"])
+        r = zetrace("replay", "--order=latest", "t.zetrace")
+        self.assertEqual(r.returncode, 125, r.stdout + r.stderr)
+        self.assertIn("8192 in flight at once", r.stderr)
+        self.assertSentence(zetrace("isolate", "t.zetrace"), 125, "8192 in flight at once")
 
 
 if __name__ == "__main__":
