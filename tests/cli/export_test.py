@@ -2,6 +2,7 @@
 """export: the C program compiles without a warning, fails in the bad order and passes in the good one. --twenty: 20 runs of each, with figures."""
 import concurrent.futures
 import os
+import shutil
 import stat
 import sys
 import unittest
@@ -119,7 +120,10 @@ class Export(harness.Case):
         self.record(app("evict"), options=["--schedule=lazy"], status=1)
         self.export()
         for standard in ("c99", "c11", "gnu17"):
-            self.compile("t.c", f"-std={standard}", "-O2")
+            self.compile("t.c", f"-std={standard}", "-pedantic", "-O2")
+        if shutil.which("clang"):
+            r = run("clang", *CC[1:], "-pedantic", "-fsyntax-only", "t.c")
+            self.assertEqual((r.returncode, r.stderr), (0, ""))
 
     def test_a_given_pair(self):
         self.record(app("evict"), options=["--schedule=eager"])
