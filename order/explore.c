@@ -91,6 +91,11 @@ static void run_one(explorer *e, const uint32_t *line, size_t length)
     if (e->o->run == NULL || !e->o->run(e->o->ctx, line, length))
         return;
     out->failing++;
+    out->earliest_fails |= turned == 0;
+    if (out->earliest_fails) { /* no turn makes the difference */
+        out->unexplained++;
+        return;
+    }
     /* the order that differs from the earliest one by a single pair comes before all that have more: it is to blame for those */
     for (size_t i = 0; i < out->n_blamed; i++)
         for (size_t k = 0; k < e->n; k++)

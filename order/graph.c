@@ -128,8 +128,8 @@ void zo_graph_free(zo_graph *g)
 
 zo_point zo_graph_point(const zo_graph *g, uint32_t node)
 {
-    if (node & ZO_CALL_BIT)
-        return (zo_point){g->calls[node & ~ZO_CALL_BIT].number, 0};
+    if (node & (ZO_CALL_BIT | ZO_WRITE_BIT))
+        return (zo_point){g->calls[node & ~(ZO_CALL_BIT | ZO_WRITE_BIT)].number, 0};
     const zo_instance *const x = &g->instances[node];
     return (zo_point){g->calls[g->commands[x->command].call].number, x->execution};
 }

@@ -19,11 +19,6 @@ static uint64_t submit_of(const zo_graph *g, uint32_t node)
     return node & (ZO_CALL_BIT | ZO_WRITE_BIT) ? 0 : g->calls[g->instances[node].submit].number;
 }
 
-static zo_point point_of(const zo_graph *g, uint32_t node)
-{
-    return node & ZO_WRITE_BIT ? (zo_point){g->calls[node & ~ZO_WRITE_BIT].number, 0} : zo_graph_point(g, node);
-}
-
 static void at(zo_point p, char *out, size_t size)
 {
     if (p.execution > 1)
@@ -60,8 +55,8 @@ void zo_fill_pair(finder *f, uint32_t early, uint32_t late)
     zo_pair *const a = &f->pair;
     zo_graph *const g = f->g;
     char e[32], l[32];
-    a->early = point_of(g, early);
-    a->late = point_of(g, late);
+    a->early = zo_graph_point(g, early);
+    a->late = zo_graph_point(g, late);
     a->early_is_write = (early & ZO_WRITE_BIT) != 0 && !(early & ZO_CALL_BIT);
     a->early_submit = submit_of(g, early);
     a->late_submit = submit_of(g, late);
@@ -94,8 +89,8 @@ void zo_fill_pair(finder *f, uint32_t early, uint32_t late)
 static void note_suspect(finder *f, uint32_t early, uint32_t late)
 {
     char e[32], l[32];
-    at(point_of(f->g, early), e, sizeof(e));
-    at(point_of(f->g, late), l, sizeof(l));
+    at(zo_graph_point(f->g, early), e, sizeof(e));
+    at(zo_graph_point(f->g, late), l, sizeof(l));
     snprintf(f->a->text, sizeof(f->a->text), "%s before %s seems to make the difference (fails %u of %u, the other way passes %u of %u), which more replays would confirm",
              e, l, f->pair.fails[0], f->pair.fails[1], f->pair.passes[0], f->pair.passes[1]);
 }
@@ -106,7 +101,7 @@ bool zo_confirm(finder *f, const line *passing, const line *failing, uint32_t ea
     const zo_edge turned = {early, late}, kept = {late, early};
     line one = {0}, other = {0};
     *a = (zo_pair){0};
-    if (f->bad_wait != 0 && point_of(f->g, early).call == f->bad_wait)
+    if (f->bad_wait != 0 && zo_graph_point(f->g, early).call == f->bad_wait)
         return false; /* that a wait fails before what it waits for says nothing */
     bool ok = zo_line(f, ZO_P_LIKE, 0, passing, &turned, 1, &one) && zo_line(f, ZO_P_LIKE, 0, failing, &kept, 1, &other);
     ok = ok && zo_several(f, &one, FAILS, a->fails, "confirming that it fails") == FAILS;

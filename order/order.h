@@ -87,6 +87,7 @@ int zo_graph_make(zo_graph **out, zt_trace *trace, const zo_graph_options *optio
 void zo_graph_free(zo_graph *graph);
 
 size_t zo_graph_conflicts(const zo_graph *graph, const zo_conflict **conflicts);
+/* A write of the host's (ZO_WRITE_BIT) goes by the call that it comes before. */
 zo_point zo_graph_point(const zo_graph *graph, uint32_t node);
 /* Whether x is over (a call has returned, a command has ended) before y begins in every order. */
 bool zo_before(zo_graph *graph, uint32_t x, uint32_t y);
@@ -290,6 +291,7 @@ typedef struct zo_blamed {
 typedef struct zo_explored {
     uint64_t pairs, orders, failing, pruned; /* pruned: beginnings that no order continues */
     uint64_t unexplained;                    /* failing, with no pair that fails when it alone is turned round */
+    bool earliest_fails;                     /* so that no pair is to blame for any */
     bool stopped;                            /* by the budget */
     zo_blamed blamed[ZO_BLAMED_MAX];
     size_t n_blamed;

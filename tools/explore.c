@@ -60,7 +60,7 @@ static bool try_order(void *ctx, const uint32_t *line, size_t n)
 
 static void print_point(const zo_graph *graph, uint32_t node)
 {
-    const zo_point p = zo_graph_point(graph, node & ZO_WRITE_BIT ? (node & ~ZO_WRITE_BIT) | 0x80000000u : node);
+    const zo_point p = zo_graph_point(graph, node);
     printf(p.execution > 1 ? "#%llu@%u" : "#%llu", (unsigned long long)p.call, p.execution);
 }
 
@@ -73,9 +73,10 @@ static void print_answer(const work *w, const zo_explored *e, bool count, bool j
             printf("}\n");
             return;
         }
-        printf(",\"failing\":%llu,\"unexplained\":%llu,\"blamed\":[", (unsigned long long)e->failing, (unsigned long long)e->unexplained);
+        printf(",\"failing\":%llu,\"unexplained\":%llu,\"earliest_fails\":%s,\"blamed\":[", (unsigned long long)e->failing, (unsigned long long)e->unexplained,
+               e->earliest_fails ? "true" : "false");
         for (size_t i = 0; i < e->n_blamed; i++) {
-            const zo_point early = zo_graph_point(w->graph, e->blamed[i].early & ~ZO_WRITE_BIT), late = zo_graph_point(w->graph, e->blamed[i].late);
+            const zo_point early = zo_graph_point(w->graph, e->blamed[i].early), late = zo_graph_point(w->graph, e->blamed[i].late);
             printf("%s{\"early\":{\"call\":%llu,\"execution\":%u},\"late\":{\"call\":%llu,\"execution\":%u},\"orders\":%llu}", i ? "," : "",
                    (unsigned long long)early.call, early.execution, (unsigned long long)late.call, late.execution,
                    (unsigned long long)e->blamed[i].orders);
@@ -93,7 +94,9 @@ static void print_answer(const work *w, const zo_explored *e, bool count, bool j
         print_point(w->graph, e->blamed[i].late);
         printf(": %s\n", zt_count(e->blamed[i].orders, "order").text);
     }
-    if (e->unexplained > 0)
+    if (e->earliest_fails)
+        printf("the earliest order fails as well, so that no pair is to blame; 'zetrace isolate' tells more\n");
+    else if (e->unexplained > 0)
         printf("%s fail%s by more than one pair\n", zt_count(e->unexplained, "order").text, e->unexplained == 1 ? "s" : "");
     printf("%s %s%s, each once, of %s that nothing orders", zt_count(e->orders, "order").text, count ? "counted, none run" : "run",
            e->stopped ? ", which is not all: the budget is spent" : ", which is all of them", zt_count(e->pairs, "pair").text);

@@ -99,6 +99,20 @@ class Explore(harness.Case):
         for option in ("--budget=0", "--recording=so", "--timeout=x", "--what"):
             self.assertEqual(zetrace("explore", option, "t.zetrace").returncode, 2)
 
+    def test_no_pair_is_blamed_for_what_fails_anyway(self):
+        self.record(app("o1_evict_in_flight"), options=["--schedule=async"], status=1)
+        answer = self.explore(status=1)
+        self.assertEqual((answer["failing"], answer["unexplained"], answer["earliest_fails"], answer["blamed"]),
+                         (answer["orders"], answer["orders"], True, []))
+        self.assertIn("the earliest order fails as well", zetrace("explore", "t.zetrace").stdout)
+
+    def test_a_write_of_the_host(self):
+        self.record(app("o2_host_staging_lifetime"), "ungated", options=["--schedule=eager"])
+        answer = self.explore(status=1)
+        calls = {c["call"]: c["function"] for c in self.dump()}
+        self.assertEqual([(calls[b["early"]["call"]], calls[b["late"]["call"]], b["early"]["execution"]) for b in answer["blamed"]],
+                         [("zeCommandQueueSynchronize", "zeCommandListAppendMemoryCopy", 0)])
+
     def test_too_much_for_it(self):
         """More than anybody waits for is refused at once, and not after the machine's memory is gone; what one call submits takes its time."""
         with open("many.c", "w", encoding="utf-8") as f:

@@ -29,7 +29,7 @@ class Options(harness.Case):
         self.assertEqual(self.pair(answer), self.RIGHT)
         self.assertEqual((answer["fails"], answer["passes"], answer["repair"]["verified"]), ([5, 5], [5, 5], [5, 5]))
         self.assertIn("p = 0.0079", answer["text"])
-        self.assertGreaterEqual(answer["replays"], 30)  # twice five with either late, five with the wait, and those before
+        self.assertGreaterEqual(answer["replays"], 25)  # twice five with either late, five with the wait; more if a millisecond is not enough
         self.isolate("--timing=2", status=0)  # 2 of 2 against 0 of 2 may be chance
         self.assertEqual(self.isolate("--timing=5", "--budget=7", status=4)["replays"], 7)
         self.record(app("evict"), "good", options=["-f", "--schedule=eager"])
