@@ -153,14 +153,6 @@ static int visit(void *ctx, const zt_node *node)
     return 0;
 }
 
-static bool read_out(const zt_memory *memory, const zt_call *call, const zt_field *f, uint64_t *value)
-{
-    const void *const at = call->words[f->offset] != 0 ? memory->at(memory->ctx, call->words[f->offset], sizeof(*value)) : NULL;
-    if (at != NULL)
-        memcpy(value, at, sizeof(*value));
-    return at != NULL;
-}
-
 static bool note_device_of(zv_device_time *t, const zt_objects *objects, const zt_field *made, uint64_t handle, uint64_t device_handle)
 {
     const zt_object *const o = zt_object_of_handle(objects, &zt_types[made->type], handle);
@@ -183,18 +175,18 @@ int zv_device_time_call(zv_device_time *t, zt_trace *trace, const zt_objects *ob
 {
     const zt_field *const made = zt_param_by_role(call->func, ZT_R_CREATE), *const clock = zt_param_by_role(call->func, ZT_R_DEVICE_TIME);
     asking a = {.times = t, .call = call, .event = ZO_NONE, .device = word_of(call, ZT_R_DEVICE)};
-    zt_call_memory after = {call, ZT_LEAVE, trace};
+    zt_call_memory after = {.call = call, .phase = ZT_LEAVE, .trace = trace};
     const zt_memory memory = zt_memory_of(&after);
     uint64_t value;
     if (!call->returned || call->result != 0)
         return ZT_OK;
-    if (clock != NULL && t->n_anchors < ANCHORS && read_out(&memory, call, clock, &value)) {
+    if (clock != NULL && t->n_anchors < ANCHORS && zt_word_left(call, clock, trace, &value)) {
         if (!grow(&t->anchors, t->n_anchors, &t->room_anchors, sizeof(*t->anchors)))
             return ZT_E_MEMORY;
         const uint64_t half = (call->leave_ns - call->enter_ns) / 2;
         t->anchors[t->n_anchors++] = (anchor){a.device, value, call->enter_ns + half, half};
     }
-    if (made != NULL && a.device != 0 && read_out(&memory, call, made, &value) && !note_device_of(t, objects, made, value, a.device))
+    if (made != NULL && a.device != 0 && zt_word_left(call, made, trace, &value) && !note_device_of(t, objects, made, value, a.device))
         return ZT_E_MEMORY;
     if (!may_tell(t, call->func))
         return ZT_OK;

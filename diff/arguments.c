@@ -216,7 +216,7 @@ static int see(void *ctx, const zt_node *node)
 
 void zd_walk(zd_arguments *a, const zt_call *call, uint32_t index, int phase)
 {
-    zt_call_memory in = {call, ZT_ENTER, a->side->trace}, out = {call, ZT_LEAVE, a->side->trace};
+    zt_call_memory in = {.call = call, .phase = ZT_ENTER, .trace = a->side->trace}, out = {.call = call, .phase = ZT_LEAVE, .trace = a->side->trace};
     const zt_memory before = zt_memory_of(&in), after = zt_memory_of(&out);
     a->call = call;
     a->index = index;

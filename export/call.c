@@ -442,7 +442,7 @@ static bool output(writing *w, const zt_field *f, const zt_call *from)
 /* Which element of the array that the call gave is which object. */
 static void find_elements(zx_export *x, const zx_call *call, const zt_call *from)
 {
-    zt_call_memory out = {from, ZT_LEAVE, x->trace};
+    zt_call_memory out = {.call = from, .phase = ZT_LEAVE, .trace = x->trace};
     const zt_memory memory = zt_memory_of(&out);
     for (unsigned i = 0; i < call->func->n_params; i++) {
         const zt_field *const f = &call->func->params[i];
@@ -464,7 +464,7 @@ static void find_elements(zx_export *x, const zx_call *call, const zt_call *from
 int zx_arguments(zx_export *x, zx_call *call, const zt_call *from)
 {
     const zt_func *const func = call->func;
-    zt_call_memory in = {from, ZT_ENTER, x->trace};
+    zt_call_memory in = {.call = from, .phase = ZT_ENTER, .trace = x->trace};
     const zt_memory memory = zt_memory_of(&in);
     if (x->declared == NULL)
         x->declared = calloc(zt_n_types + 1, 1);

@@ -91,7 +91,7 @@ static int note_call(zx_export *x, const zt_call *from)
         return zx_no_memory(x);
     if (!made)
         return ZT_OK;
-    zt_call_memory in = {from, ZT_ENTER, x->trace};
+    zt_call_memory in = {.call = from, .phase = ZT_ENTER, .trace = x->trace};
     const zt_memory memory = zt_memory_of(&in);
     seeing s = {.x = x, .call = &x->calls[x->n_calls - 1]};
     const zt_walk walk = {.func = from->func, .words = from->words, .phase = ZT_ENTER, .memory = &memory, .visit = see, .ctx = &s};
@@ -289,7 +289,7 @@ static void learn_place(zx_export *x, const zx_call *c, const zt_call *from)
     const zt_func *const func = c->func;
     const zt_field *const desc = zt_param_by_role(func, ZT_R_DESC), *const context = zt_param_by_role(func, ZT_R_CONTEXT),
                    *const device = zt_param_by_role(func, ZT_R_DEVICE);
-    zt_call_memory in = {from, ZT_ENTER, x->trace};
+    zt_call_memory in = {.call = from, .phase = ZT_ENTER, .trace = x->trace};
     const zt_memory memory = zt_memory_of(&in);
     if (func->kind != ZT_K_CREATE || desc == NULL || context == NULL || device == NULL)
         return;

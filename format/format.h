@@ -168,9 +168,17 @@ typedef struct zt_call {
 typedef struct zt_call_memory {
     const zt_call *call;
     int phase;
-    struct zt_trace *trace; /* for blobs; may be NULL */
+    struct zt_trace *trace;     /* for blobs; may be NULL */
+    uint32_t last_in, last_out; /* where it was last found; begins with 0 */
 } zt_call_memory;
 zt_memory zt_memory_of(zt_call_memory *memory);
+
+/* A parameter's value as it was passed. */
+uint64_t zt_word(const zt_call *call, const zt_field *param);
+/* The i-th word of an array that a zt_memory gave: such bytes lie anywhere, aligned or not. */
+uint64_t zt_element(const void *array, uint64_t i);
+/* What the call left behind a pointer to a handle or address. @return false, with 0: nothing is known of it */
+bool zt_word_left(const zt_call *call, const zt_field *param, struct zt_trace *trace, uint64_t *value);
 
 /* ------------------------------------------------------------------------------------------------------ session */
 

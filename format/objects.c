@@ -162,13 +162,6 @@ static void add_alloc(zt_objects *o, uint64_t base, uint64_t size, uint64_t call
     o->n_allocs++;
 }
 
-static uint64_t word(const zt_call *call, const zt_field *field)
-{
-    uint64_t value = 0;
-    memcpy(&value, call->words + field->offset, field->size > 8 ? 8 : field->size);
-    return value;
-}
-
 typedef struct outputs {
     zt_objects *objects;
     const zt_call *call;
@@ -205,7 +198,7 @@ static int see_output(void *ctx, const zt_node *node)
             snprintf(o->label, sizeof(o->label), "%s", s->label);
     } else if (node->field->role == ZT_R_ALLOC && s->call->result == 0) {
         const zt_field *const size = zt_param_by_role(s->call->func, ZT_R_SIZE);
-        add_alloc(s->objects, value, size ? word(s->call, size) : 0, s->call->number, s->call->func);
+        add_alloc(s->objects, value, size ? zt_word(s->call, size) : 0, s->call->number, s->call->func);
     }
     return 0;
 }
@@ -216,13 +209,13 @@ int zt_objects_event(zt_objects *o, zt_trace *trace, const zt_event *event)
     if (event->phase == ZT_ENTER) {
         for (unsigned i = 0; i < call->func->n_params; i++) {
             const zt_field *const f = &call->func->params[i];
-            if (f->shape == ZT_VALUE && zt_types[f->type].cls == ZT_HANDLE && word(call, f) != 0) {
-                zt_object *const object = set_handle(o, &zt_types[f->type], word(call, f), call->number, NULL, false);
+            if (f->shape == ZT_VALUE && zt_types[f->type].cls == ZT_HANDLE && zt_word(call, f) != 0) {
+                zt_object *const object = set_handle(o, &zt_types[f->type], zt_word(call, f), call->number, NULL, false);
                 if (f->role == ZT_R_DESTROY && object != NULL)
                     object->destroyed = call->number;
             } else if (f->role == ZT_R_FREE) {
-                const size_t at = alloc_above(o, word(call, f));
-                if (at > 0 && o->allocs[at - 1]->value == word(call, f))
+                const size_t at = alloc_above(o, zt_word(call, f));
+                if (at > 0 && o->allocs[at - 1]->value == zt_word(call, f))
                     end_alloc(o, at - 1, call->number);
             }
         }
@@ -233,7 +226,7 @@ int zt_objects_event(zt_objects *o, zt_trace *trace, const zt_event *event)
     const zt_type *const returns = &zt_types[call->func->return_type];
     if (returns->cls == ZT_HANDLE)
         set_handle(o, returns, (uint64_t)call->result, call->number, call->func, false);
-    zt_call_memory in = {call, ZT_ENTER, trace}, out = {call, ZT_LEAVE, trace};
+    zt_call_memory in = {.call = call, .phase = ZT_ENTER, .trace = trace}, out = {.call = call, .phase = ZT_LEAVE, .trace = trace};
     const zt_memory before = zt_memory_of(&in), after = zt_memory_of(&out);
     char label[sizeof(((zt_object *)0)->label)] = "";
     const zt_field *const desc = call->func->kind == ZT_K_CREATE ? zt_param_by_role(call->func, ZT_R_DESC) : NULL;

@@ -105,63 +105,6 @@ const char *zt_result_name(int64_t result)
     return hex;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- memory */
-
-static const void *piece_data(const zt_piece *p, const zt_call_memory *m)
-{
-    uint64_t len;
-    if (p->data != NULL || p->lost)
-        return p->data;
-    const void *const blob = m->trace ? zt__blob_of_call(m->trace, m->call->number, &p->hash, &len) : NULL;
-    return blob != NULL && len == p->len ? blob : NULL;
-}
-
-static const zt_piece *find(const zt_piece *pieces, uint32_t n, uint64_t addr, uint64_t len)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (addr >= pieces[i].addr && addr - pieces[i].addr <= pieces[i].len && len <= pieces[i].len - (addr - pieces[i].addr) &&
-            !(pieces[i].len == 0 && len == 0 && addr != pieces[i].addr))
-            return &pieces[i];
-    return NULL;
-}
-
-/* As of LEAVE what the call wrote, and behind it what it had been given. */
-static const uint8_t *bytes_at(const zt_call_memory *m, uint64_t addr, uint64_t len, uint64_t *rest)
-{
-    const zt_piece *p = NULL;
-    if (m->phase == ZT_LEAVE)
-        p = find(m->call->out, m->call->n_out, addr, len);
-    const bool inputs_serve = p == NULL;
-    if (inputs_serve)
-        p = find(m->call->in, m->call->n_in, addr, len);
-    const uint8_t *const data = p ? piece_data(p, m) : NULL;
-    if (data == NULL)
-        return NULL;
-    *rest = p->len - (addr - p->addr);
-    return data + (addr - p->addr);
-}
-
-static const void *trace_at(void *ctx, uint64_t addr, uint64_t len)
-{
-    uint64_t rest;
-    return bytes_at(ctx, addr, len, &rest);
-}
-
-static const char *trace_string(void *ctx, uint64_t addr, uint64_t *len)
-{
-    uint64_t rest;
-    const char *const text = (const char *)bytes_at(ctx, addr, 1, &rest);
-    if (text == NULL)
-        return NULL;
-    *len = strnlen(text, rest);
-    return *len < rest ? text : NULL;
-}
-
-zt_memory zt_memory_of(zt_call_memory *memory)
-{
-    return (zt_memory){trace_at, trace_string, memory};
-}
-
 /* ------------------------------------------------------------------------------------------------------------ values */
 
 typedef struct printer {

@@ -51,7 +51,7 @@ static int see_node(void *ctx, const zt_node *node)
 static void look(zt__dropping *d, zt_trace *t, const zt_call *call, int phase, bool outputs)
 {
     looking l = {.d = d, .call = call, .leave = phase == ZT_LEAVE, .outputs = outputs};
-    zt_call_memory of = {call, phase, t};
+    zt_call_memory of = {.call = call, .phase = phase, .trace = t};
     const zt_memory memory = zt_memory_of(&of);
     const zt_walk walk = {.func = call->func, .words = call->words, .phase = phase, .result = call->result, .memory = &memory, .visit = see_node,
                           .ctx = &l};

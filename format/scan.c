@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -137,12 +136,19 @@ int zt__file_walk(zt__file *f)
 
 /* ------------------------------------------------------------------------------------------------------------ opening */
 
-/* Standard input cannot be walked twice: into a file without a name. */
+/* Standard input cannot be walked twice: into a file without a name, and not into memory, as a trace may be large. */
 static int spool(zt_error *error)
 {
-    char buffer[65536];
-    const int fd = memfd_create("zetrace-stdin", MFD_CLOEXEC);
-    for (ssize_t n; fd >= 0 && (n = read(STDIN_FILENO, buffer, sizeof(buffer))) != 0;) {
+    char buffer[65536], name[4096];
+    const char *const folder = getenv("TMPDIR");
+    snprintf(name, sizeof(name), "%.4000s/zetrace-stdin.XXXXXX", folder && folder[0] ? folder : "/tmp");
+    const int fd = mkostemp(name, O_CLOEXEC);
+    if (fd < 0) {
+        zt__complain(error, ZT_E_IO, name, "no temporary file for standard input can be made; set TMPDIR to a folder that can be written");
+        return -1;
+    }
+    unlink(name);
+    for (ssize_t n; (n = read(STDIN_FILENO, buffer, sizeof(buffer))) != 0;) {
         if ((n < 0 && errno != EINTR) || (n > 0 && write(fd, buffer, (size_t)n) != n)) {
             zt__complain(error, ZT_E_IO, "-", strerror(errno));
             close(fd);
@@ -168,6 +174,8 @@ int zt__file_open(zt__file *f, const char *path, zt_error *error)
     if (f->path == NULL)
         return zt__complain(error, ZT_E_MEMORY, path, "no memory to read it");
     f->fd = strcmp(path, "-") == 0 ? spool(error) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (f->fd < 0 && strcmp(path, "-") == 0)
+        return error != NULL ? error->status : ZT_E_IO;
     if (f->fd < 0 || fstat(f->fd, &st) != 0)
         return zt__complain(error, ZT_E_IO, path, strerror(errno));
     if (S_ISDIR(st.st_mode))

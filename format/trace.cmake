@@ -19,6 +19,7 @@ add_library(zt_trace STATIC
   repack_drop.c
   writer.c
   writer_chunk.c
+  writer_table.c
   scan.c
   reader.c
   reader_frames.c
@@ -26,6 +27,7 @@ add_library(zt_trace STATIC
   chunk.c
   events.c
   objects.c
+  memory.c
   modules.c
   varies.c
   print.c

@@ -201,11 +201,9 @@ static void cloned(zo_graph *g, const zo_object *from, zo_object *to)
 static uint32_t created(zo_graph *g, const zt_call *call)
 {
     const zt_field *const out = zt_param_by_role(call->func, ZT_R_CREATE), *const desc = zt_param_by_role(call->func, ZT_R_DESC);
-    zt_call_memory left = {call, ZT_LEAVE, g->trace};
-    const zt_memory memory = zt_memory_of(&left);
-    const uint64_t *const handle = out && out->shape == ZT_ONE ? memory.at(memory.ctx, call->words[out->offset], 8) : NULL;
-    const uint32_t index =
-        handle ? zo_object_index(g, zt_object_of_handle(g->names, &zt_types[out->type], *handle)) : ZO_NONE;
+    uint64_t handle;
+    const bool known = out && out->shape == ZT_ONE && zt_word_left(call, out, g->trace, &handle);
+    const uint32_t index = known ? zo_object_index(g, zt_object_of_handle(g->names, &zt_types[out->type], handle)) : ZO_NONE;
     zo_object *const o = zo_object_at(g, index);
     if (o == NULL)
         return ZO_NONE;
@@ -242,11 +240,14 @@ static void see_device(zo_graph *g, const zt_call *call)
         const zt_field *const f = &call->func->params[i];
         if (f->shape != ZT_ONE || zt_types[f->type].stype != ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES)
             continue;
-        zt_call_memory left = {call, ZT_LEAVE, g->trace};
+        zt_call_memory left = {.call = call, .phase = ZT_LEAVE, .trace = g->trace};
         const zt_memory memory = zt_memory_of(&left);
-        const ze_device_properties_t *const p = memory.at(memory.ctx, call->words[f->offset], sizeof(*p));
-        if (p != NULL && g->device != p->deviceId)
-            g->device = g->device == 0 ? p->deviceId : UINT32_MAX; /* several: none */
+        ze_device_properties_t p;
+        const void *const at = memory.at(memory.ctx, call->words[f->offset], sizeof(p));
+        if (at != NULL)
+            memcpy(&p, at, sizeof(p));
+        if (at != NULL && g->device != p.deviceId)
+            g->device = g->device == 0 ? p.deviceId : UINT32_MAX; /* several: none */
         g->known_habits = zo_driver_habits(zt_trace_session(g->trace), g->device);
         g->habits = g->options.vendor ? g->known_habits : 0;
     }

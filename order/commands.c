@@ -28,14 +28,14 @@ uint32_t zo_read_object(zo_reading *r, enum zt_role role)
                                                                                     : ZO_NONE;
 }
 
-const uint64_t *zo_read_array(zo_reading *r, enum zt_role role, const zt_field **f, uint32_t *n)
+const void *zo_read_array(zo_reading *r, enum zt_role role, const zt_field **f, uint32_t *n)
 {
     *f = zt_param_by_role(r->call->func, role);
     const int64_t count = *f && (*f)->shape == ZT_ARRAY ? zt_eval_param(&r->walk, &(*f)->count) : 0;
     *n = 0;
     if (count <= 0 || count > 1 << 20 || r->call->words[(*f)->offset] == 0)
         return NULL;
-    const uint64_t *const list = r->memory.at(r->memory.ctx, r->call->words[(*f)->offset], (uint64_t)count * 8);
+    const void *const list = r->memory.at(r->memory.ctx, r->call->words[(*f)->offset], (uint64_t)count * 8);
     *n = list ? (uint32_t)count : 0;
     return list;
 }
@@ -93,9 +93,9 @@ static uint32_t append(zo_reading *r, uint32_t index)
         return ZO_NONE;
     const zt_field *field;
     uint32_t n;
-    const uint64_t *const waits = zo_read_array(r, ZT_R_WAITS, &field, &n);
+    const void *const waits = zo_read_array(r, ZT_R_WAITS, &field, &n);
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t event = zo_read_handle(r, field, waits[i]);
+        const uint32_t event = zo_read_handle(r, field, zt_element(waits, i));
         if (event != ZO_NONE && ZO_PUSH(g, g->waits, g->n_waits, g->room_waits, event))
             c.n_waits++;
     }
@@ -132,7 +132,7 @@ void zo_read_execute(zo_reading *r, uint32_t index)
     const zt_field *field;
     uint32_t n;
     const uint32_t carrier = zo_read_carrier(r);
-    const uint64_t *const lists = zo_read_array(r, ZT_R_LISTS, &field, &n);
+    const void *const lists = zo_read_array(r, ZT_R_LISTS, &field, &n);
     if (carrier == ZO_NONE)
         return;
     const uint32_t chain = zo_chain_of_carrier(g, carrier), first = (uint32_t)g->chains[chain].n + 1;
@@ -146,7 +146,7 @@ void zo_read_execute(zo_reading *r, uint32_t index)
         }
     }
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t list = zo_read_handle(r, field, lists[i]);
+        const uint32_t list = zo_read_handle(r, field, zt_element(lists, i));
         zo_object *const l = zo_object_at(g, list);
         if (l == NULL)
             continue;

@@ -283,7 +283,7 @@ void zo_launch(zo_reading *r, uint32_t index, zo_command *c)
         launch_one(r, index, c, zo_read_object(r, ZT_R_KERNEL), c->n_accesses == 0);
         return;
     }
-    const uint64_t *const handles = zo_read_array(r, ZT_R_KERNEL, &field, &n);
+    const void *const handles = zo_read_array(r, ZT_R_KERNEL, &field, &n);
     for (uint32_t i = 0; i < n; i++)
-        launch_one(r, index, c, zo_read_handle(r, field, handles[i]), false);
+        launch_one(r, index, c, zo_read_handle(r, field, zt_element(handles, i)), false);
 }

@@ -20,8 +20,8 @@ uint32_t zo_read_subject(zo_reading *r);
 uint32_t zo_read_carrier(zo_reading *r);
 /* The object that a parameter of that role names, ZO_NONE. */
 uint32_t zo_read_object(zo_reading *r, enum zt_role role);
-/* Handles of an array of that role; NULL and *n 0: none can be read. */
-const uint64_t *zo_read_array(zo_reading *r, enum zt_role role, const zt_field **f, uint32_t *n);
+/* Handles of an array of that role, for zt_element; NULL and *n 0: none can be read. */
+const void *zo_read_array(zo_reading *r, enum zt_role role, const zt_field **f, uint32_t *n);
 uint32_t zo_read_handle(zo_reading *r, const zt_field *f, uint64_t handle);
 /* @return false if it cannot be told: memory is out. */
 bool zo_locate(zo_graph *g, uint64_t address, uint64_t length, zo_access *out);

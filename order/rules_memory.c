@@ -11,9 +11,11 @@ uint32_t zo_free_policy(const zo_reading *r)
         const zt_field *const f = &r->call->func->params[i];
         if (f->shape != ZT_ONE || zt_types[f->type].stype != ZE_STRUCTURE_TYPE_MEMORY_FREE_EXT_DESC)
             continue;
-        const ze_memory_free_ext_desc_t *const desc =
-            r->memory.at(r->memory.ctx, r->call->words[f->offset], sizeof(*desc));
-        return desc != NULL ? desc->freePolicy : 0;
+        ze_memory_free_ext_desc_t desc = {0};
+        const void *const at = r->memory.at(r->memory.ctx, r->call->words[f->offset], sizeof(desc));
+        if (at != NULL)
+            memcpy(&desc, at, sizeof(desc));
+        return desc.freePolicy;
     }
     return 0;
 }
@@ -191,10 +193,9 @@ void zo_memory_leave(zo_reading *r, uint32_t index)
     }
     const zt_field *const out =
         c->func->kind == ZT_K_ALLOC && g->rules.n_deferred > 0 ? zt_param_by_role(c->func, ZT_R_ALLOC) : NULL;
-    zt_call_memory left = {r->call, ZT_LEAVE, g->trace};
-    const zt_memory memory = zt_memory_of(&left);
-    const uint64_t *const address = out ? memory.at(memory.ctx, r->call->words[out->offset], 8) : NULL;
-    const zt_object *const fresh = address ? zt_object_of_address(g->names, *address) : NULL;
+    uint64_t address;
+    const zt_object *const fresh =
+        out && zt_word_left(r->call, out, g->trace, &address) ? zt_object_of_address(g->names, address) : NULL;
     for (size_t i = 0; fresh != NULL && i < g->rules.n_deferred; i++) {
         const uint32_t mem = g->rules.deferred[i];
         const zt_object *const old = zo_object_at(g, mem)->base;

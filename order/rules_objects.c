@@ -82,10 +82,10 @@ static void lists_of(zo_reading *r, uint32_t index)
     const zt_field *const p = zt_param_by_role(r->call->func, ZT_R_LISTS), *const fence = zt_param_by_role(
                                                                                r->call->func, ZT_R_FENCE);
     const int64_t n = p ? zt_eval_param(&r->walk, &p->count) : 0;
-    const uint64_t *const handles =
+    const void *const handles =
         n > 0 && n < 65536 ? r->memory.at(r->memory.ctx, r->call->words[p->offset], (uint64_t)n * 8) : NULL;
     for (int64_t i = 0; handles != NULL && i < n; i++)
-        executed(r->g, index, zo_object_index(r->g, zt_object_of_handle(r->g->names, &zt_types[p->type], handles[i])));
+        executed(r->g, index, zo_object_index(r->g, zt_object_of_handle(r->g->names, &zt_types[p->type], zt_element(handles, (uint64_t)i))));
     if (fence == NULL || !(r->g->calls[index].flags & ZO_FAILED))
         return;
     zo_object *const o = zo_object_at(
@@ -216,10 +216,8 @@ void zo_objects_leave(zo_reading *r, uint32_t index, uint32_t created)
         leaves(g, c->object);
     if (c->func->kind == ZT_K_ALLOC) {
         const zt_field *const out = zt_param_by_role(c->func, ZT_R_ALLOC);
-        zt_call_memory left = {r->call, ZT_LEAVE, g->trace};
-        const zt_memory memory = zt_memory_of(&left);
-        const uint64_t *const address = out ? memory.at(memory.ctx, r->call->words[out->offset], 8) : NULL;
-        made = address ? zo_object_index(g, zt_object_of_address(g->names, *address)) : ZO_NONE;
+        uint64_t address;
+        made = out && zt_word_left(r->call, out, g->trace, &address) ? zo_object_index(g, zt_object_of_address(g->names, address)) : ZO_NONE;
     }
     if (made == ZO_NONE)
         return;

@@ -41,10 +41,10 @@ void zo_waits_enter(zo_reading *r, uint32_t index)
         no_timestamps(g, index, g->calls[index].object);
     const zt_field *const p = func->kind == ZT_K_APPEND ? zt_param_by_role(func, ZT_R_EVENT) : NULL;
     const int64_t n = p && p->shape == ZT_ARRAY ? zt_eval_param(&r->walk, &p->count) : 0;
-    const uint64_t *const events =
+    const void *const events =
         n > 0 && n < 65536 ? r->memory.at(r->memory.ctx, r->call->words[p->offset], (uint64_t)n * 8) : NULL;
     for (int64_t i = 0; events != NULL && i < n; i++) {
-        const zo_queried q = {index, zo_object_index(g, zt_object_of_handle(g->names, &zt_types[p->type], events[i]))};
+        const zo_queried q = {index, zo_object_index(g, zt_object_of_handle(g->names, &zt_types[p->type], zt_element(events, (uint64_t)i)))};
         no_timestamps(g, index, q.event);
         if (q.event != ZO_NONE)
             ZO_PUSH(g, g->rules.queried, g->rules.n_queried, g->rules.room_queried, q);

@@ -47,23 +47,16 @@ static bool grow(moment *m, void *list, size_t want, size_t element)
 
 /* -------------------------------------------------------------------------------------------------------- by the calls */
 
-static uint64_t word(const zt_call *call, const zt_field *field)
-{
-    uint64_t value = 0;
-    memcpy(&value, call->words + field->offset, field->size > 8 ? 8 : field->size);
-    return value;
-}
-
 /* The allocation, or else the last object among the handles: an image. */
 static const zt_object *resident_object(const moment *m, const zt_call *call)
 {
     const zt_field *const address = zt_param_by_role(call->func, ZT_R_PTR);
     if (address != NULL)
-        return zt_object_of_address(m->objects, word(call, address));
+        return zt_object_of_address(m->objects, zt_word(call, address));
     for (unsigned i = call->func->n_params; i-- > 0;) {
         const zt_field *const f = &call->func->params[i];
         if (f->shape == ZT_VALUE && zt_types[f->type].cls == ZT_HANDLE)
-            return zt_object_of_handle(m->objects, &zt_types[f->type], word(call, f));
+            return zt_object_of_handle(m->objects, &zt_types[f->type], zt_word(call, f));
     }
     return NULL;
 }

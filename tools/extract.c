@@ -120,13 +120,8 @@ static void put_object(const extraction *x, const zt_call *call, bool native, FI
     if (native)
         o = zt_object_of_handle(x->objects, &zt_types[call->func->params[0].type], call->words[0]);
     else if (made != NULL && call->returned && call->result == 0) {
-        zt_call_memory left = {call, ZT_LEAVE, x->trace};
-        const zt_memory memory = zt_memory_of(&left);
-        const void *const at = memory.at(memory.ctx, call->words[made->offset], 8);
-        uint64_t handle = 0; /* bytes of a trace lie anywhere */
-        if (at != NULL)
-            memcpy(&handle, at, sizeof(handle));
-        o = at ? zt_object_of_handle(x->objects, &zt_types[made->type], handle) : NULL;
+        uint64_t handle;
+        o = zt_word_left(call, made, x->trace, &handle) ? zt_object_of_handle(x->objects, &zt_types[made->type], handle) : NULL;
     }
     if (o == NULL)
         return;
@@ -172,7 +167,7 @@ static void see_call(extraction *x, const zt_call *call)
     zt_binaries all;
     if (kind == ZT_B_NONE || (native && (!call->returned || call->result != 0)))
         return;
-    zt_call_memory as_entered = {call, ZT_ENTER, x->trace}, as_left = {call, ZT_LEAVE, x->trace};
+    zt_call_memory as_entered = {.call = call, .phase = ZT_ENTER, .trace = x->trace}, as_left = {.call = call, .phase = ZT_LEAVE, .trace = x->trace};
     const zt_memory before = zt_memory_of(&as_entered), after = zt_memory_of(&as_left);
     const zt_walk walk = {.func = call->func, .words = call->words, .phase = native ? ZT_LEAVE : ZT_ENTER, .result = call->result,
                           .memory = native ? &after : &before, .before = native ? &before : NULL};

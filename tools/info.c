@@ -83,7 +83,7 @@ static int collect(zt_trace *trace, totals *t)
             }
         }
         if (call->n_in > 1) {
-            zt_call_memory of = {call, ZT_ENTER, NULL};
+            zt_call_memory of = {.call = call, .phase = ZT_ENTER, .trace = NULL};
             const zt_memory memory = zt_memory_of(&of);
             const zt_walk walk = {.func = call->func, .words = call->words, .phase = ZT_ENTER, .memory = &memory,
                                   .visit = see_unknown, .ctx = t};

@@ -55,13 +55,6 @@ typedef struct search {
 
 /* ------------------------------------------------------------------------------------------------------------ reading */
 
-static uint64_t word(const zt_call *call, const zt_field *field)
-{
-    uint64_t value = 0;
-    memcpy(&value, call->words + field->offset, field->size > 8 ? 8 : field->size);
-    return value;
-}
-
 static bool makes_objects(const zt_func *func)
 {
     return func != NULL && (zt_param_by_role(func, ZT_R_CREATE) != NULL || zt_param_by_role(func, ZT_R_ALLOC) != NULL);
@@ -74,7 +67,7 @@ static void parents_of(const search *s, const zt_call *call, birth *b)
         const zt_field *const f = &call->func->params[i];
         if (f->shape != ZT_VALUE || zt_types[f->type].cls != ZT_HANDLE)
             continue;
-        const zt_object *const o = zt_object_of_handle(s->objects, &zt_types[f->type], word(call, f));
+        const zt_object *const o = zt_object_of_handle(s->objects, &zt_types[f->type], zt_word(call, f));
         if (o != NULL)
             b->parents[b->n_parents++] = o->index;
     }
@@ -124,7 +117,7 @@ static const zt_object *ended_object(const search *s, const zt_call *call, uint6
     for (unsigned i = 0; i < call->func->n_params; i++) {
         const zt_field *const f = &call->func->params[i];
         if (f->role == ZT_R_FREE || (f->role == ZT_R_DESTROY && f->shape == ZT_VALUE))
-            *value = word(call, f);
+            *value = zt_word(call, f);
         if (f->role == ZT_R_FREE)
             return zt_object_of_address(s->objects, *value);
         if (f->role == ZT_R_DESTROY && f->shape == ZT_VALUE && zt_types[f->type].cls == ZT_HANDLE)

@@ -61,13 +61,6 @@ static bool is_holder(const search *s, const zt_object *o)
 
 /* ------------------------------------------------------------------------------------------------------------- calls */
 
-static uint64_t word(const zt_call *call, const zt_field *field)
-{
-    uint64_t value = 0;
-    memcpy(&value, call->words + field->offset, field->size > 8 ? 8 : field->size);
-    return value;
-}
-
 typedef struct looking {
     const search *s;
     const zt_call *call;
@@ -93,7 +86,7 @@ static int see_value(void *ctx, const zt_node *node)
         const zt_field *const size = zt_param_by_role(func, ZT_R_SIZE);
         extent = field->count.op != ZT_X_NONE ? zt_eval_param(l->walk, &field->count) : -1;
         if (extent < 0 && field->role == ZT_R_PTR && size != NULL)
-            extent = (int64_t)word(l->call, size);
+            extent = (int64_t)zt_word(l->call, size);
     }
     l->touches = extent > 0 && covers(l->s, value, (uint64_t)extent);
     /* what the device does not read or write there is said of the allocation; so is what has no known end */
@@ -116,11 +109,11 @@ static bool follow_lists(search *s, const zt_call *call, bool touches, const zt_
     const zt_func *const func = call->func;
     const zt_field *const one = zt_param_by_role(func, ZT_R_LIST), *const many = zt_param_by_role(func, ZT_R_LISTS);
     const zt_field *const self = one ? one : func->n_params ? &func->params[0] : NULL;
-    if (func->kind == ZT_K_APPEND && touches && one != NULL && place_of_list(s, word(call, one)) == s->n_lists &&
+    if (func->kind == ZT_K_APPEND && touches && one != NULL && place_of_list(s, zt_word(call, one)) == s->n_lists &&
         room_for_one(&s->lists, &s->lists_room, s->n_lists, sizeof(*s->lists)))
-        s->lists[s->n_lists++] = word(call, one);
+        s->lists[s->n_lists++] = zt_word(call, one);
     if ((func->kind == ZT_K_RESET || func->kind == ZT_K_DESTROY) && self != NULL) {
-        const size_t place = place_of_list(s, word(call, self));
+        const size_t place = place_of_list(s, zt_word(call, self));
         if (place < s->n_lists)
             s->lists[place] = s->lists[--s->n_lists];
     }
@@ -128,11 +121,9 @@ static bool follow_lists(search *s, const zt_call *call, bool touches, const zt_
         return false;
     const zt_walk walk = {.func = func, .words = call->words, .phase = ZT_ENTER, .memory = memory};
     const int64_t n = zt_eval_param(&walk, &many->count);
-    const uint8_t *const lists = n > 0 && n < 65536 ? memory->at(memory->ctx, word(call, many), (uint64_t)n * 8) : NULL;
+    const uint8_t *const lists = n > 0 && n < 65536 ? memory->at(memory->ctx, zt_word(call, many), (uint64_t)n * 8) : NULL;
     for (int64_t i = 0; lists != NULL && i < n; i++) {
-        uint64_t list;
-        memcpy(&list, lists + i * 8, sizeof(list));
-        if (place_of_list(s, list) < s->n_lists)
+        if (place_of_list(s, zt_element(lists, (uint64_t)i)) < s->n_lists)
             return true;
     }
     return false;
@@ -140,7 +131,7 @@ static bool follow_lists(search *s, const zt_call *call, bool touches, const zt_
 
 static bool touches(search *s, const zt_call *call)
 {
-    zt_call_memory in = {call, ZT_ENTER, s->trace};
+    zt_call_memory in = {.call = call, .phase = ZT_ENTER, .trace = s->trace};
     const zt_memory memory = zt_memory_of(&in);
     looking l = {s, call, NULL, false};
     const zt_walk walk = {.func = call->func, .words = call->words, .phase = ZT_ENTER, .memory = &memory, .visit = see_value, .ctx = &l};

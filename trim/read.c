@@ -146,13 +146,8 @@ static int see_mode(void *ctx, const zt_node *node)
 static void created(zm_needs *n, const zt_call *call)
 {
     const zt_field *const out = zt_param_by_role(call->func, ZT_R_CREATE), *const desc = zt_param_by_role(call->func, ZT_R_DESC);
-    zt_call_memory left = {call, ZT_LEAVE, n->trace};
-    const zt_memory memory = zt_memory_of(&left);
-    const uint64_t *const handle = out && out->shape == ZT_ONE ? memory.at(memory.ctx, call->words[out->offset], 8) : NULL;
-    uint64_t value = 0;
-    if (handle != NULL)
-        memcpy(&value, handle, sizeof(value));
-    const uint32_t index = value ? zm_object_index(n, zt_object_of_handle(n->names, &zt_types[out->type], value)) : ZM_NONE;
+    uint64_t value;
+    const uint32_t index = out && out->shape == ZT_ONE && zt_word_left(call, out, n->trace, &value) ? zm_object_index(n, zt_object_of_handle(n->names, &zt_types[out->type], value)) : ZM_NONE;
     zm_object *const o = zm_object_at(n, index);
     if (o == NULL)
         return;
@@ -194,7 +189,7 @@ static void leave(zm_needs *n, const zt_call *call)
     const zt_type *const returns = &zt_types[call->func->return_type];
     if (returns->cls == ZT_HANDLE && call->result != 0)
         give(n, c, zm_object_index(n, zt_object_of_handle(n->names, returns, (uint64_t)call->result)), (uint64_t)call->result);
-    zt_call_memory in = {call, ZT_ENTER, n->trace}, out = {call, ZT_LEAVE, n->trace};
+    zt_call_memory in = {.call = call, .phase = ZT_ENTER, .trace = n->trace}, out = {.call = call, .phase = ZT_LEAVE, .trace = n->trace};
     const zt_memory before = zt_memory_of(&in), after = zt_memory_of(&out);
     giving g = {.n = n, .call = call, .c = c};
     const zt_walk walk = {.func = call->func, .words = call->words, .phase = ZT_LEAVE, .result = call->result, .memory = &after,

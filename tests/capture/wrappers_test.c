@@ -155,7 +155,7 @@ static unsigned long compare(const char *trace_file, const char *file, uint32_t 
             wrong++;
             break;
         }
-        zt_call_memory in_memory = {call, ZT_ENTER, trace}, out_memory = {call, ZT_LEAVE, trace};
+        zt_call_memory in_memory = {.call = call, .phase = ZT_ENTER, .trace = trace}, out_memory = {.call = call, .phase = ZT_LEAVE, .trace = trace};
         const zt_memory before = zt_memory_of(&in_memory), after = zt_memory_of(&out_memory);
         FILE *const show = text && want.func == only ? stdout : NULL;
         if (show)

@@ -271,7 +271,7 @@ class Import(harness.Case):
         """Each line is a packet, but the calls in it are none: it is told, and reading the result is safe."""
         self.made(app("evict"))
         lines = [json.loads(line) for line in self.exported()]
-        chunk = next(line["packet"]["calls"] for line in lines if "calls" in line.get("packet", {}))
+        chunk = next(line["packet"]["calls"] for line in lines if "pieces" in line.get("packet", {}).get("calls", {}))
         chunk["pieces"][0]["length"] = [str(2**60)]
         write("bad.json", lines)
         self.assertSentence(zetrace("import", "bad.json", "-o", "bad.zetrace"), 3, "bad.zetrace", "do not fit")

@@ -63,7 +63,7 @@ static void read_trace(const char *path)
     }
     while (zt_trace_next(trace, &call) == ZT_OK) {
         const uint8_t *at[PIECES];
-        zt_call_memory of = {call, ZT_ENTER, trace};
+        zt_call_memory of = {.call = call, .phase = ZT_ENTER, .trace = trace};
         const zt_memory memory = zt_memory_of(&of);
         calls++;
         for (unsigned i = 0; i < PIECES; i++)

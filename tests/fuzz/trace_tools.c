@@ -215,7 +215,7 @@ int read_everything(const char *path, void (*see)(void *ctx, uint64_t number, ui
             if (call->in[i].data == NULL && !call->in[i].lost && budget > 0 && budget-- > 0)
                 zt_trace_blob(trace, &call->in[i].hash, &len);
         }
-        zt_call_memory in = {call, ZT_ENTER, trace};
+        zt_call_memory in = {.call = call, .phase = ZT_ENTER, .trace = trace};
         const zt_memory memory = zt_memory_of(&in);
         const zt_walk walk = {.func = call->func, .words = call->words, .memory = &memory, .visit = count_node, .ctx = &nodes};
         zt_walk_call(&walk);

@@ -117,7 +117,7 @@ static void end(kept *k, int64_t result)
     k->call.result = result;
     k->call.returned = 1;
     /* as of ENTER: with the memory that was kept, for capacities */
-    zt_call_memory before = {&k->call, ZT_ENTER, NULL};
+    zt_call_memory before = {.call = &k->call, .phase = ZT_ENTER};
     const zt_memory then = zt_memory_of(&before);
     keeper out = {k->out, 0};
     const zt_walk walk = {.func = k->call.func,
