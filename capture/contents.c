@@ -9,188 +9,69 @@
  */
 #include "contents.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-#define PAGE 4096u
 #define BATCH 256u
 #define VISIBLE_STEPS (1u << 24) /* of comparing what was written with what is in flight; what is left then is not read */
 #define REREAD_MAX (1u << 20) /* bytes in flight that one call looks at again */
-#define CACHE_SLOTS (1u << 20)
-
-typedef struct range {
-    uint64_t addr, len, alloc;
-    uint8_t in_flight; /* was there before: a new hash is a change under way */
-} range;
-
-static _Atomic uint64_t *cache; /* signature of a block by its place */
-static _Atomic uint32_t cache_made;
-
-static bool have_cache(void)
-{
-    uint32_t expected = 0;
-    if (atomic_load_explicit(&cache_made, memory_order_acquire) == 2)
-        return true;
-    if (atomic_compare_exchange_strong(&cache_made, &expected, 1)) {
-        cache = zc_map(CACHE_SLOTS * sizeof(*cache));
-        atomic_store_explicit(&cache_made, cache ? 2 : 3, memory_order_release);
-    }
-    while (atomic_load_explicit(&cache_made, memory_order_acquire) == 1)
-        ;
-    return cache != NULL;
-}
-
-enum known { SAME, UNKNOWN, CHANGED };
-
-/*
- * Whether the bytes are those last kept for that place; remembers them. A slot holds a part of the place beside the bytes'
- * signature: another place that has pushed this one out is no change.
- */
-static enum known compare(uint64_t addr, uint64_t alloc, const void *data, uint32_t len)
-{
-    const uint64_t key[3] = {addr, len, alloc}, of_place = 0xffffff0000000000u;
-    const uint64_t place = XXH3_64bits(key, sizeof(key));
-    const uint64_t now = (place & of_place) | (XXH3_64bits_withSeed(data, len, place) & ~of_place);
-    const uint64_t before = atomic_exchange_explicit(&cache[place & (CACHE_SLOTS - 1)], now, memory_order_relaxed);
-    return before == now ? SAME : (before & of_place) == (now & of_place) && before != 0 ? CHANGED : UNKNOWN;
-}
-
-/* Room to copy memory to before it is looked at: what is hashed is what is kept. @return NULL when there is none. */
-static uint8_t *scratch(zc_thread *t)
-{
-    if (t->scratch == NULL)
-        t->scratch = zc_map(ZC_SCRATCH);
-    return t->scratch;
-}
-
-/* Emits [from, from + len), which lies in the scratch memory now. */
-static void stage_run(zc_thread *t, const range *r, uint64_t from, const uint8_t *copy, uint64_t len, enum known known)
-{
-    if (len > 0)
-        zc_stage(t, r->alloc ? ZC_P_USM : ZC_P_OPERAND, r->in_flight && known == CHANGED ? ZC_PF_CHANGED : 0, from, copy, len, false);
-}
-
-/* Emits the blocks of a range that are new. */
-static void read_range(zc_thread *t, const range *r)
-{
-    uint8_t *const copy = scratch(t);
-    const uint64_t end = r->addr + r->len;
-    if (copy == NULL || !have_cache())
-        return;
-    for (uint64_t at = r->addr, stop; at < end; at = stop) {
-        /* as much as fits, up to a page's end */
-        stop = (at & ~(uint64_t)(PAGE - 1)) + ZC_SCRATCH;
-        if (stop > end)
-            stop = end;
-        if (!zc_read_carefully(copy, (const void *)(uintptr_t)at, stop - at)) {
-            stop = (at & ~(uint64_t)(PAGE - 1)) + PAGE; /* page by page around the hole */
-            if (stop > end)
-                stop = end;
-            if (!zc_read_carefully(copy, (const void *)(uintptr_t)at, stop - at)) {
-                zc_stage(t, r->alloc ? ZC_P_USM : ZC_P_OPERAND, ZC_PF_LOST, at, NULL, stop - at, false);
-                continue;
-            }
-        }
-        uint64_t run = at, run_len = 0;
-        enum known of_run = SAME;
-        for (uint64_t block = at, next; block < stop; block = next) {
-            next = (block & ~(uint64_t)(PAGE - 1)) + PAGE;
-            if (next > stop)
-                next = stop;
-            const enum known known = compare(block, r->alloc, copy + (block - at), (uint32_t)(next - block));
-            if (known != of_run) {
-                stage_run(t, r, run, copy + (run - at), run_len, of_run);
-                run = block;
-                run_len = 0;
-                of_run = known;
-            }
-            if (known == SAME)
-                run = next;
-            else
-                run_len += next - block;
-        }
-        stage_run(t, r, run, copy + (run - at), run_len, of_run);
-    }
-}
 
 static bool host_sees(const zc_operand *o)
 {
     return o->access != 0 && o->len > 0;
 }
 
-/* ----------------------------------------------------------------------------------------------- operands of a command */
-
-static uint64_t word_of(const zc_call *call, int role)
-{
-    const zt_field *const f = zt_param_by_role(&zt_funcs[call->func], (enum zt_role)role);
-    return f ? call->words[f->offset] : 0;
-}
-
-/* Fills in where an address lies. @return false for memory of the device's own. */
-static bool locate(zc_operand *o)
-{
-    const zc_alloc *const a = zc_alloc_find(o->addr);
-    if (a == NULL) {
-        o->alloc = 0;
-        return true;
-    }
-    o->alloc = a->id;
-    return a->kind == ZC_USM_HOST || a->kind == ZC_USM_SHARED;
-}
-
-/* @return the number of operands written to `out` (room for 8). The last one carries the barrier. */
-static unsigned operands_of(const zc_call *call, zc_operand *out)
-{
-    const zt_func *const f = &zt_funcs[call->func];
-    const zt_walk w = {.func = f, .words = call->words, .phase = ZT_ENTER, .memory = &zt_live_memory};
-    const zt_field *const waits = zt_param_by_role(f, ZT_R_WAITS);
-    unsigned n = 0;
-    bool kernel = false;
-    for (unsigned i = 0; i < f->n_params; i++) {
-        const zt_field *const p = &f->params[i];
-        kernel |= p->role == ZT_R_KERNEL;
-        if (p->shape != ZT_ADDRESS || p->access == 0 || n >= 6)
-            continue;
-        const int64_t len = zt_eval_param(&w, &p->count);
-        zc_operand o = {.addr = call->words[p->offset], .len = len > 0 ? (uint64_t)len : 0, .access = p->access};
-        if (o.len > 0 && o.addr != 0 && locate(&o))
-            out[n++] = o;
-    }
-    if (kernel)
-        out[n++] = (zc_operand){.reach_all = 1, .access = ZT_IN | ZT_OUT};
-    const bool barrier = (f->flags & ZT_F_BARRIER) && (waits == NULL || call->words[waits->offset] == 0);
-    const uint64_t signal = word_of(call, ZT_R_SIGNAL);
-    if (n == 0)
-        out[n++] = (zc_operand){.len = 0};
-    for (unsigned i = 0; i < n; i++)
-        out[i].signal = signal;
-    out[n - 1].barrier = barrier;
-    return n;
-}
-
 /* ---------------------------------------------------------------------------------------------------- reading in batches */
 
 typedef struct cursor {
     size_t at, inside;
+    uint64_t round; /* an allocation that several kernels reach is read once */
 } cursor;
 
+static bool is_host_memory(const zc_alloc *a)
+{
+    return a->kind == ZC_USM_HOST || a->kind == ZC_USM_SHARED;
+}
+
+/* @return whether a range for all of the allocation was added. */
+static bool add_reached(cursor *c, zc_alloc *a, bool busy, bool reached, zc_range *out)
+{
+    if (a->round == c->round)
+        return false;
+    a->round = c->round;
+    zc_blocks_hold(a->blocks);
+    *out = (zc_range){.addr = a->base, .len = a->size, .alloc = a->id, .blocks = a->blocks, .kernel = true, .busy = busy, .reached = reached};
+    return true;
+}
+
 /* Next ranges that the commands of submits `from` to `to` read. The lock is taken here. */
-static unsigned next_ranges(cursor *c, uint64_t from, uint64_t to, bool in_flight, range *out)
+static unsigned next_ranges(cursor *c, uint64_t from, uint64_t to, bool in_flight, zc_range *out)
 {
     unsigned n = 0;
     zc_state_lock();
+    if (c->round == 0)
+        c->round = ++zc_round;
     for (; c->at < zc_n_flights && n < BATCH; c->at++) {
         const zc_flight *const f = &zc_flights[c->at];
-        if (f->submit < from || f->submit > to || !(f->operand.access & ZT_IN))
+        const zc_operand *const o = &f->operand;
+        if (f->submit < from || f->submit > to || !(o->access & ZT_IN))
             continue;
-        if (!f->operand.reach_all) {
-            if (f->operand.len > 0)
-                out[n++] = (range){f->operand.addr, f->operand.len, f->operand.alloc, in_flight};
+        if ((o->argument || o->reach) && in_flight)
+            continue; /* what has changed there may be its own doing */
+        zc_alloc *const a = o->alloc ? zc_alloc_find(o->addr) : NULL;
+        if (o->argument) {
+            if (a != NULL && a->id == o->alloc)
+                n += add_reached(c, a, f->busy, false, &out[n]);
             continue;
         }
-        for (const zc_alloc *a; n < BATCH && (a = zc_alloc_at(c->inside)) != NULL; c->inside++)
-            if (a->kind == ZC_USM_HOST || a->kind == ZC_USM_SHARED)
-                out[n++] = (range){a->base, a->size, a->id, in_flight};
+        if (o->reach == 0) {
+            if (o->len > 0) {
+                struct zc_blocks *const blocks = a != NULL && a->id == o->alloc ? a->blocks : NULL;
+                zc_blocks_hold(blocks);
+                out[n++] = (zc_range){.addr = o->addr, .len = o->len, .alloc = o->alloc, .blocks = blocks, .in_flight = in_flight};
+            }
+            continue;
+        }
+        for (zc_alloc *each; n < BATCH && (each = zc_alloc_at(c->inside)) != NULL; c->inside++)
+            if (is_host_memory(each) && (o->reach & ZC_REACH(each->kind)))
+                n += add_reached(c, each, each->launches > 0 && each->newest != f->submit, true, &out[n]);
         if (zc_alloc_at(c->inside) != NULL)
             break;
         c->inside = 0;
@@ -205,15 +86,17 @@ static unsigned next_ranges(cursor *c, uint64_t from, uint64_t to, bool in_fligh
  */
 static void read_flights(zc_thread *t, uint64_t from, uint64_t to, bool in_flight)
 {
-    range ranges[BATCH];
-    cursor c = {0, 0};
+    zc_range ranges[BATCH];
+    cursor c = {0};
     uint64_t budget = in_flight ? REREAD_MAX : UINT64_MAX;
     for (unsigned n; budget > 0 && (n = next_ranges(&c, from, to, in_flight, ranges)) > 0;) {
-        for (unsigned i = 0; i < n && budget > 0; i++) {
+        for (unsigned i = 0; i < n; i++) {
             if (ranges[i].len > budget)
                 ranges[i].len = budget;
             budget -= ranges[i].len;
-            read_range(t, &ranges[i]);
+            if (ranges[i].len > 0)
+                zc_read_range(t, &ranges[i]);
+            zc_blocks_release(ranges[i].blocks);
         }
     }
 }
@@ -224,7 +107,7 @@ static void read_flights(zc_thread *t, uint64_t from, uint64_t to, bool in_fligh
 static void launch(const zc_list *list, uint64_t carrier, uint64_t fence, uint64_t submit)
 {
     for (uint32_t i = 0; i < list->n; i++) {
-        const zc_flight f = {list->operands[i], carrier, fence, submit, list->in_order ? list->generation : 0};
+        zc_flight f = {list->operands[i], carrier, fence, submit, list->in_order ? list->generation : 0, false};
         zc_flight_add(&f);
     }
 }
@@ -242,7 +125,7 @@ static uint64_t execute(const zc_call *call)
     for (int64_t i = 0; handles != NULL && i < n; i++) {
         const zc_list *const list = zc_list_find(handles[i]);
         if (list != NULL)
-            launch(list, call->words[0], word_of(call, ZT_R_FENCE), submit);
+            launch(list, call->words[0], zc_word_of(call, ZT_R_FENCE), submit);
     }
     zc_state_unlock();
     return submit;
@@ -251,21 +134,21 @@ static uint64_t execute(const zc_call *call)
 /* @return the number of the submit for an immediate list, else 0. */
 static uint64_t append(zc_call *call)
 {
-    zc_operand operands[8];
+    zc_operand operands[ZC_OPERANDS];
     uint64_t submit = 0;
     zc_state_lock();
-    zc_list *list = zc_list_find(word_of(call, ZT_R_LIST));
-    const unsigned n = operands_of(call, operands);
+    zc_list *list = zc_list_find(zc_word_of(call, ZT_R_LIST));
+    const unsigned n = zc_operands(call, operands);
     bool seen = list != NULL && list->n > 0;
     for (unsigned i = 0; i < n; i++)
-        seen |= host_sees(&operands[i]) || operands[i].reach_all;
+        seen |= host_sees(&operands[i]) || operands[i].reach != 0;
     if (list == NULL && seen) /* of a list whose creation was not seen */
-        list = zc_list_add(word_of(call, ZT_R_LIST));
+        list = zc_list_add(zc_word_of(call, ZT_R_LIST));
     if (list != NULL && list->immediate) {
         submit = ++zc_submit;
         /* a command without operands matters only as a barrier or an event behind others */
         for (unsigned i = 0; (seen || zc_n_flights > 0) && i < n; i++) {
-            const zc_flight f = {operands[i], list->handle, 0, submit, list->in_order ? list->generation : 0};
+            zc_flight f = {operands[i], list->handle, 0, submit, list->in_order ? list->generation : 0, false};
             zc_flight_add(&f);
         }
     } else if (list != NULL && seen) {
@@ -292,7 +175,26 @@ static void read_modes(zc_list *list, const zt_type *type, const void *desc)
     list->synchronous = modes & ZT_M_SYNCHRONOUS;
 }
 
-/* A list or queue has come into being. */
+static void freed(uint64_t base)
+{
+    zc_state_lock();
+    struct zc_blocks *const blocks = zc_alloc_remove(base);
+    zc_state_unlock();
+    zc_blocks_end(blocks);
+}
+
+static void allocated(uint64_t base, uint64_t size, uint32_t kind)
+{
+    struct zc_blocks *const blocks = kind == ZC_USM_HOST || kind == ZC_USM_SHARED ? zc_blocks_begin(base, size) : NULL;
+    freed(base);
+    zc_state_lock();
+    const bool added = zc_alloc_add(base, size, kind, blocks);
+    zc_state_unlock();
+    if (!added)
+        zc_blocks_end(blocks);
+}
+
+/* A list, queue or kernel has come into being. */
 static void created(const zc_call *call)
 {
     const zt_func *const f = &zt_funcs[call->func];
@@ -300,10 +202,14 @@ static void created(const zc_call *call)
     if (out == NULL || call->words[out->offset] == 0)
         return;
     const char *const kind = zt_types[out->type].object;
-    if (kind == NULL || (strcmp(kind, "list") != 0 && strcmp(kind, "queue") != 0))
+    const bool is_kernel = kind != NULL && strcmp(kind, "kernel") == 0;
+    if (kind == NULL || (strcmp(kind, "list") != 0 && strcmp(kind, "queue") != 0 && !is_kernel))
         return;
+    const uint64_t handle = *(const uint64_t *)(uintptr_t)call->words[out->offset];
     zc_state_lock();
-    zc_list *const list = zc_list_add(*(const uint64_t *)(uintptr_t)call->words[out->offset]);
+    if (is_kernel)
+        zc_kernel_created(handle);
+    zc_list *const list = is_kernel ? NULL : zc_list_add(handle);
     if (list != NULL) {
         list->immediate = f->flags & ZT_F_IMMEDIATE;
         list->queue = strcmp(kind, "queue") == 0;
@@ -320,18 +226,18 @@ void zc_contents_enter(zc_call *call)
     uint64_t submit = 0;
     switch (f->kind) {
     case ZT_K_FREE:
-        zc_state_lock();
-        zc_alloc_remove(word_of(call, ZT_R_FREE));
-        zc_state_unlock();
+        freed(zc_word_of(call, ZT_R_FREE));
         break;
     case ZT_K_DESTROY:
     case ZT_K_RESET:
         zc_state_lock();
         if (f->kind == ZT_K_DESTROY) {
             const zt_field *const p = zt_param_by_role(f, ZT_R_DESTROY);
-            if (p != NULL && zt_types[p->type].object != NULL &&
-                (strcmp(zt_types[p->type].object, "list") == 0 || strcmp(zt_types[p->type].object, "queue") == 0))
+            const char *const kind = p != NULL ? zt_types[p->type].object : NULL;
+            if (kind != NULL && (strcmp(kind, "list") == 0 || strcmp(kind, "queue") == 0))
                 zc_list_remove(call->words[p->offset]);
+            if (kind != NULL && strcmp(kind, "kernel") == 0)
+                zc_kernel_remove(call->words[p->offset]);
         } else {
             zc_list *const list = zc_list_find(call->words[0]);
             if (list != NULL)
@@ -399,80 +305,73 @@ static void find_event(covered *c)
     }
 }
 
-/* Only the hash of a range is kept. */
-static void stage_hash(zc_thread *t, const range *r)
-{
-    _Alignas(64) XXH3_state_t state;
-    uint8_t *const copy = scratch(t);
-    XXH3_128bits_reset(&state);
-    for (uint64_t at = 0; copy != NULL && at < r->len; at += ZC_SCRATCH) {
-        const uint64_t n = r->len - at < ZC_SCRATCH ? r->len - at : ZC_SCRATCH;
-        if (!zc_read_carefully(copy, (const void *)(uintptr_t)(r->addr + at), n))
-            return;
-        XXH3_128bits_update(&state, copy, n);
-    }
-    const XXH128_hash_t h = XXH3_128bits_digest(&state);
-    const uint64_t hash[2] = {h.low64, h.high64};
-    zc_stage(t, ZC_P_READBACK, ZC_PF_HASH_ONLY, r->addr, hash, r->len, false);
-}
-
-static void emit_readback(zc_thread *t, const range *r, uint64_t *budget)
-{
-    if (zc_memory == ZC_MEMORY_FULL || r->len <= *budget) {
-        *budget -= r->len < *budget ? r->len : *budget;
-        zc_stage(t, ZC_P_READBACK, 0, r->addr, (const void *)(uintptr_t)r->addr, r->len, true);
-    } else {
-        stage_hash(t, r);
-    }
-    /* what the device has written is no news when it is read next */
-    uint8_t *const copy = scratch(t);
-    for (uint64_t at = r->addr, stop, end = r->addr + r->len; copy != NULL && have_cache() && at < end; at = stop) {
-        stop = (at & ~(uint64_t)(PAGE - 1)) + ZC_SCRATCH;
-        if (stop > end)
-            stop = end;
-        if (!zc_read_carefully(copy, (const void *)(uintptr_t)at, stop - at))
-            break;
-        for (uint64_t block = at, next; block < stop; block = next) {
-            next = (block & ~(uint64_t)(PAGE - 1)) + PAGE;
-            if (next > stop)
-                next = stop;
-            compare(block, r->alloc, copy + (block - at), (uint32_t)(next - block));
-        }
-    }
-}
-
 static bool writes(const zc_operand *o)
 {
-    return (o->access & ZT_OUT) && o->len > 0;
+    return (o->access & ZT_OUT) && (o->len > 0 || o->reach);
+}
+
+/* Where a collection of ranges goes, and what is collected. */
+typedef struct collection {
+    zc_range *ranges;
+    size_t n, room;
+    cursor cursor;
+} collection;
+
+static void collect_allocation(collection *to, zc_alloc *a, bool reached)
+{
+    if (to->n < to->room)
+        to->n += add_reached(&to->cursor, a, false, reached, &to->ranges[to->n]);
 }
 
 /* Ranges that the covered commands have written, each once if its writers stand close together. Wants the lock. */
-static size_t collect(const covered *c, range *ranges, size_t room)
+static void collect(const covered *c, collection *to)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < zc_n_flights && n < room; i++) {
+    to->cursor.round = ++zc_round;
+    uint8_t reach = 0;
+    for (size_t i = 0; i < zc_n_flights && to->n < to->room; i++) {
         const zc_operand *const o = &zc_flights[i].operand;
         if (!writes(o) || !is_covered(&zc_flights[i], (void *)(uintptr_t)c))
             continue;
+        reach |= o->reach;
+        zc_alloc *const a = o->alloc ? zc_alloc_find(o->addr) : NULL;
+        const bool there = a != NULL && a->id == o->alloc;
+        if (o->argument && there)
+            collect_allocation(to, a, false);
+        if (o->argument || o->reach || (o->alloc != 0 && !there))
+            continue;
         bool known = false;
-        for (size_t k = n > BATCH ? n - BATCH : 0; k < n; k++)
-            known |= ranges[k].addr == o->addr && ranges[k].len == o->len;
-        const zc_alloc *const a = o->alloc ? zc_alloc_find(o->addr) : NULL;
-        if (!known && (o->alloc == 0 || (a != NULL && a->id == o->alloc)))
-            ranges[n++] = (range){o->addr, o->len, o->alloc, false};
+        for (size_t k = to->n > BATCH ? to->n - BATCH : 0; k < to->n; k++)
+            known |= to->ranges[k].addr == o->addr && to->ranges[k].len == o->len;
+        if (known)
+            continue;
+        if (there)
+            zc_blocks_hold(a->blocks);
+        to->ranges[to->n++] = (zc_range){.addr = o->addr, .len = o->len, .alloc = o->alloc, .blocks = there ? a->blocks : NULL};
     }
-    return n;
+    zc_alloc *a;
+    for (size_t i = 0; reach != 0 && (a = zc_alloc_at(i)) != NULL; i++)
+        if (is_host_memory(a) && (reach & ZC_REACH(a->kind)))
+            collect_allocation(to, a, true);
+}
+
+/* Whether a command in flight may be writing in a range that is to be read. */
+static bool may_write(const zc_operand *o, const zc_range *r)
+{
+    if (!writes(o))
+        return false;
+    if (o->reach) /* of what it reaches without being pointed to, only what is no more certain is given up */
+        return r->reached;
+    return o->addr < r->addr + r->len && r->addr < o->addr + o->len;
 }
 
 /* What is still in flight may be writing there now: that cannot be compared with a replay. Wants the lock. */
-static void leave_out_written(range *ranges, size_t n)
+static void leave_out_written(collection *c)
 {
     uint64_t steps = VISIBLE_STEPS;
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < zc_n_flights && ranges[i].len > 0; k++) {
-            const zc_operand *const o = &zc_flights[k].operand;
-            if (steps == 0 || (writes(o) && o->addr < ranges[i].addr + ranges[i].len && ranges[i].addr < o->addr + o->len))
-                ranges[i].len = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        for (size_t k = 0; k < zc_n_flights && c->ranges[i].len > 0; k++) {
+            if (steps == 0 || may_write(&zc_flights[k].operand, &c->ranges[i]))
+                c->ranges[i].len = 0;
             else
                 steps--;
         }
@@ -481,27 +380,37 @@ static void leave_out_written(range *ranges, size_t n)
 
 static void make_visible(zc_call *call, uint64_t object, const char *kind)
 {
-    zc_thread *const t = call->thread;
-    range few[BATCH], *ranges = few;
+    zc_range few[BATCH];
     size_t room = 0;
     uint64_t budget = ZC_INLINE_MAX;
     covered c = {.object = object, .kind = kind};
+    collection found = {.ranges = few, .room = BATCH};
     zc_state_lock();
     if (strcmp(kind, "event") == 0)
         find_event(&c);
-    for (size_t i = 0; i < zc_n_flights; i++)
-        room += writes(&zc_flights[i].operand) && is_covered(&zc_flights[i], &c);
-    if (room > BATCH && (ranges = zc_map(room * sizeof(*ranges))) == NULL)
-        ranges = few;
-    const size_t n = collect(&c, ranges, ranges == few ? BATCH : room);
+    for (size_t i = 0; i < zc_n_flights; i++) {
+        const zc_operand *const o = &zc_flights[i].operand;
+        if (writes(o) && is_covered(&zc_flights[i], &c))
+            room += o->reach ? zc_n_allocs() : 1;
+    }
+    if (room > zc_n_allocs() + zc_n_flights)
+        room = zc_n_allocs() + zc_n_flights;
+    zc_range *const many = room > BATCH ? zc_map(room * sizeof(*many)) : NULL;
+    if (many != NULL) {
+        found.ranges = many;
+        found.room = room;
+    }
+    collect(&c, &found);
     zc_flight_drop(is_covered, &c);
-    leave_out_written(ranges, n);
+    leave_out_written(&found);
     zc_state_unlock();
-    for (size_t i = 0; i < n; i++)
-        if (ranges[i].len > 0)
-            emit_readback(t, &ranges[i], &budget);
-    if (ranges != few)
-        zc_unmap(ranges, room * sizeof(*ranges));
+    for (size_t i = 0; i < found.n; i++) {
+        if (found.ranges[i].len > 0)
+            zc_read_back(call->thread, &found.ranges[i], &budget);
+        zc_blocks_release(found.ranges[i].blocks);
+    }
+    if (many != NULL)
+        zc_unmap(many, room * sizeof(*many));
 }
 
 static bool of_submit(const zc_flight *f, void *ctx)
@@ -519,14 +428,19 @@ void zc_contents_leave(zc_call *call, uint64_t result)
             const zt_field *const p = zt_param_by_role(f, ZT_R_ALLOC);
             if (p == NULL || call->words[p->offset] == 0)
                 break;
-            zc_state_lock();
-            zc_alloc_add(*(const uint64_t *)(uintptr_t)call->words[p->offset], word_of(call, ZT_R_SIZE), zc_usm[call->func]);
-            zc_state_unlock();
+            allocated(*(const uint64_t *)(uintptr_t)call->words[p->offset], zc_word_of(call, ZT_R_SIZE), zc_usm[call->func]);
         }
         break;
     case ZT_K_CREATE:
         if (result == 0)
             created(call);
+        break;
+    case ZT_K_SET:
+        if (result == 0) {
+            zc_state_lock();
+            zc_kernel_set(call);
+            zc_state_unlock();
+        }
         break;
     case ZT_K_APPEND:
     case ZT_K_EXECUTE:
@@ -534,7 +448,7 @@ void zc_contents_leave(zc_call *call, uint64_t result)
             zc_state_lock();
             if (submit != 0)
                 zc_flight_drop(of_submit, &submit);
-            zc_list *const list = call->op ? zc_list_find(word_of(call, ZT_R_LIST)) : NULL;
+            zc_list *const list = call->op ? zc_list_find(zc_word_of(call, ZT_R_LIST)) : NULL;
             if (list != NULL && list->n >= call->op)
                 list->n = call->op - 1;
             if (list != NULL && list->n == 0)
@@ -542,11 +456,11 @@ void zc_contents_leave(zc_call *call, uint64_t result)
             zc_state_unlock();
         } else if (submit != 0) {
             zc_state_lock();
-            const zc_list *const carrier = zc_list_find(f->kind == ZT_K_EXECUTE ? call->words[0] : word_of(call, ZT_R_LIST));
+            const zc_list *const carrier = zc_list_find(f->kind == ZT_K_EXECUTE ? call->words[0] : zc_word_of(call, ZT_R_LIST));
             const bool synchronous = carrier != NULL && carrier->synchronous;
             zc_state_unlock();
             if (synchronous)
-                make_visible(call, f->kind == ZT_K_EXECUTE ? call->words[0] : word_of(call, ZT_R_LIST), "queue");
+                make_visible(call, f->kind == ZT_K_EXECUTE ? call->words[0] : zc_word_of(call, ZT_R_LIST), "queue");
         }
         break;
     case ZT_K_SYNC:
@@ -607,8 +521,5 @@ bool zc_contents_quick(zc_thread *t, uint64_t list, const uint64_t *addresses, u
 void zc_contents_fork(void)
 {
     zc_state_reset();
-    if (cache != NULL) /* the child's trace knows no block yet */
-        zc_unmap(cache, CACHE_SLOTS * sizeof(*cache));
-    cache = NULL;
-    atomic_store(&cache_made, 0);
+    zc_blocks_fork();
 }

@@ -5,7 +5,7 @@
 #define GONE (~0ull)
 
 _Atomic uint32_t zc_in_flight, zc_lists;
-uint64_t zc_alloc_generation = 1, zc_submit;
+uint64_t zc_alloc_generation = 1, zc_submit, zc_round;
 zc_flight *zc_flights;
 size_t zc_n_flights;
 
@@ -38,8 +38,7 @@ void zc_contents_unlock_all(void)
     zc_lock_give(&state_lock);
 }
 
-/* A bigger mapping with the same contents. */
-static bool grow(void *list, size_t n, size_t *room, size_t size, size_t first)
+bool zc_grow_map(void *list, size_t n, size_t *room, size_t size, size_t first)
 {
     if (n < *room)
         return true;
@@ -71,37 +70,44 @@ static size_t above(uint64_t addr)
     return low;
 }
 
-const zc_alloc *zc_alloc_find(uint64_t addr)
+zc_alloc *zc_alloc_find(uint64_t addr)
 {
     const size_t at = above(addr);
     return at > 0 && addr - allocs[at - 1].base < allocs[at - 1].size ? &allocs[at - 1] : NULL;
 }
 
-const zc_alloc *zc_alloc_at(size_t index)
+zc_alloc *zc_alloc_at(size_t index)
 {
     return index < n_allocs ? &allocs[index] : NULL;
 }
 
-void zc_alloc_remove(uint64_t base)
+size_t zc_n_allocs(void)
+{
+    return n_allocs;
+}
+
+struct zc_blocks *zc_alloc_remove(uint64_t base)
 {
     const size_t at = above(base);
     if (at == 0 || allocs[at - 1].base != base)
-        return;
+        return NULL;
+    struct zc_blocks *const blocks = allocs[at - 1].blocks;
     memmove(allocs + at - 1, allocs + at, (n_allocs - at) * sizeof(*allocs));
     n_allocs--;
     zc_alloc_generation++;
+    return blocks;
 }
 
-void zc_alloc_add(uint64_t base, uint64_t size, uint32_t kind)
+bool zc_alloc_add(uint64_t base, uint64_t size, uint32_t kind, struct zc_blocks *blocks)
 {
-    zc_alloc_remove(base);
-    if (!grow(&allocs, n_allocs, &allocs_room, sizeof(*allocs), 256))
-        return;
+    if (!zc_grow_map(&allocs, n_allocs, &allocs_room, sizeof(*allocs), 256))
+        return false;
     const size_t at = above(base);
     memmove(allocs + at + 1, allocs + at, (n_allocs - at) * sizeof(*allocs));
-    allocs[at] = (zc_alloc){base, size, ++next_alloc_id, kind};
+    allocs[at] = (zc_alloc){.base = base, .size = size, .id = ++next_alloc_id, .kind = kind, .blocks = blocks};
     n_allocs++;
     zc_alloc_generation++;
+    return true;
 }
 
 /* -------------------------------------------------------------------------------------------------------------- lists */
@@ -175,7 +181,7 @@ void zc_list_remove(uint64_t handle)
 bool zc_list_append(zc_list *list, const zc_operand *operand)
 {
     size_t room = list->room;
-    if (!grow(&list->operands, list->n, &room, sizeof(*list->operands), 64))
+    if (!zc_grow_map(&list->operands, list->n, &room, sizeof(*list->operands), 64))
         return false;
     list->room = (uint32_t)room;
     if (list->n == 0)
@@ -191,14 +197,38 @@ static void count_flights(void)
     atomic_store_explicit(&zc_in_flight, (uint32_t)zc_n_flights, memory_order_relaxed);
 }
 
-bool zc_flight_add(const zc_flight *flight)
+/* The allocation that a launch in flight may write because an argument points there; NULL. */
+static zc_alloc *pointed_to(const zc_flight *f)
+{
+    zc_alloc *const a = f->operand.argument ? zc_alloc_find(f->operand.addr) : NULL;
+    return a != NULL && a->id == f->operand.alloc ? a : NULL;
+}
+
+static void landed(const zc_flight *f)
+{
+    zc_alloc *const a = pointed_to(f);
+    if (a != NULL && a->launches > 0)
+        a->launches--;
+}
+
+bool zc_flight_add(zc_flight *flight)
 {
     if (zc_n_flights >= MAX_FLIGHTS) {
+        for (size_t i = 0; i < MAX_FLIGHTS / 2; i++)
+            landed(&zc_flights[i]);
         memmove(zc_flights, zc_flights + MAX_FLIGHTS / 2, (MAX_FLIGHTS / 2) * sizeof(*zc_flights));
         zc_n_flights = MAX_FLIGHTS / 2;
     }
-    if (!grow(&zc_flights, zc_n_flights, &flights_room, sizeof(*zc_flights), 256))
+    if (!zc_grow_map(&zc_flights, zc_n_flights, &flights_room, sizeof(*zc_flights), 256))
         return false;
+    zc_alloc *const a = pointed_to(flight);
+    if (a != NULL) {
+        if (a->newest != flight->submit)
+            a->busy = a->launches > 0;
+        a->newest = flight->submit;
+        a->launches++;
+        flight->busy = a->busy;
+    }
     zc_flights[zc_n_flights++] = *flight;
     count_flights();
     return true;
@@ -207,16 +237,22 @@ bool zc_flight_add(const zc_flight *flight)
 void zc_flight_drop(bool (*which)(const zc_flight *flight, void *ctx), void *ctx)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < zc_n_flights; i++)
-        if (!which(&zc_flights[i], ctx))
+    for (size_t i = 0; i < zc_n_flights; i++) {
+        if (which(&zc_flights[i], ctx))
+            landed(&zc_flights[i]);
+        else
             zc_flights[kept++] = zc_flights[i];
+    }
     zc_n_flights = kept;
     count_flights();
 }
 
 void zc_state_reset(void)
 {
+    for (size_t i = 0; i < n_allocs; i++)
+        zc_blocks_release(allocs[i].blocks);
     n_allocs = zc_n_flights = 0;
+    zc_kernels_reset();
     for (size_t i = 0; i < lists_room; i++)
         lists[i].n = 0;
     for (size_t i = 0; i < lists_room; i++)
