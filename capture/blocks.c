@@ -305,12 +305,8 @@ static void look_back(zc_thread *t, const zc_range *r, uint64_t from, uint64_t t
 {
     _Alignas(64) XXH3_state_t state;
     uint8_t *const copy = scratch(t);
-    static const uint64_t none[2];
-    const uint32_t place = t->staged;
     bool read = copy != NULL;
     XXH3_128bits_reset(&state);
-    if (keep_hash) /* comes first: what is kept beside it says more */
-        zc_stage(t, ZC_P_READBACK, ZC_PF_HASH_ONLY, from, none, to - from, false);
     for (uint64_t at = from, stop; read && at < to; at = stop) {
         stop = chunk_end(at, to);
         read = zc_read_carefully(copy, (const void *)(uintptr_t)at, stop - at);
@@ -320,15 +316,11 @@ static void look_back(zc_thread *t, const zc_range *r, uint64_t from, uint64_t t
             XXH3_128bits_update(&state, copy, stop - at);
         compare_runs(r, at, stop, copy, fn, ctx);
     }
-    if (!keep_hash || t->staged == place)
+    if (!keep_hash || !read)
         return;
     const XXH128_hash_t h = XXH3_128bits_digest(&state);
     const uint64_t hash[2] = {h.low64, h.high64};
-    zc_piece *const piece = (zc_piece *)(t->stage + place);
-    if (read)
-        memcpy(piece + 1, hash, sizeof(hash));
-    else
-        piece->kind = 0; /* passed over by the recorder */
+    zc_stage(t, ZC_P_READBACK, ZC_PF_HASH_ONLY, from, hash, to - from, false);
 }
 
 /* What the host has written meanwhile is left out: it comes with the next submit. */

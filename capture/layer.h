@@ -62,6 +62,7 @@ typedef struct zc_thread {
     /* pieces of the call that is being entered or left */
     char *stage;
     uint32_t staged, stage_size;
+    uint32_t listed; /* of the staged bytes: pieces that stand for what went ahead */
     bool staging; /* pieces and tables are being worked on: a signal handler's call leaves them alone */
     uint8_t *scratch; /* ZC_SCRATCH bytes, made when first needed */
 

@@ -9,6 +9,21 @@
 
 #define PIECE_MAX (1ull << 40) /* no memory is that large */
 
+/* The stage is full: what is in it goes ahead, and one piece stands for it. */
+static void send_staged(zc_thread *t)
+{
+    zc_piece list = {.len = t->staged - t->listed, .kind = ZC_P_LIST};
+    if (list.len <= sizeof(list))
+        return;
+    list.data_id = zc_send_data(t, t->stage + t->listed, list.len, false);
+    list.flags = list.data_id ? ZC_PF_DATA : ZC_PF_LOST;
+    if (list.data_id == 0 && t->ring != NULL)
+        atomic_fetch_add_explicit(&t->ring->dropped_bytes, list.len, memory_order_relaxed);
+    memcpy(t->stage + t->listed, &list, sizeof(list));
+    t->listed += (uint32_t)sizeof(list);
+    t->staged = t->listed;
+}
+
 void zc_stage(zc_thread *t, uint32_t kind, uint32_t flags, uint64_t addr, const void *data, uint64_t len, bool careful)
 {
     zc_piece piece = {.addr = addr, .len = len, .kind = (uint8_t)kind, .flags = (uint8_t)flags};
@@ -21,6 +36,8 @@ void zc_stage(zc_thread *t, uint32_t kind, uint32_t flags, uint64_t addr, const 
     /* a length that the driver may be about to refuse: the program survives it, so must we */
     careful |= bytes > ZC_INLINE_MAX;
     uint64_t size = payload ? (bytes + 7) & ~7ull : 0;
+    if (t->staged + sizeof(piece) + (size <= ZC_INLINE_MAX ? size : 0) > t->stage_size)
+        send_staged(t);
     if (t->staged + sizeof(piece) > t->stage_size) {
         if (t->ring != NULL)
             atomic_fetch_add_explicit(&t->ring->dropped_bytes, size + sizeof(piece), memory_order_relaxed);
@@ -88,7 +105,7 @@ bool zc_enter_walk(zc_call *call, const uint64_t *words)
     call->words = words;
     t->staging = true;
     atomic_signal_fence(memory_order_seq_cst);
-    t->staged = 0;
+    t->staged = t->listed = 0;
     if (zc_memory && zc_watched[call->func]) {
         const uint64_t since = zc_ticks_leave();
         zc_contents_enter(call);
@@ -134,7 +151,7 @@ void zc_leave_walk(zc_call *call, uint64_t t_leave, uint64_t result)
     uint64_t added = 0;
     t->staging = true;
     atomic_signal_fence(memory_order_seq_cst);
-    t->staged = 0;
+    t->staged = t->listed = 0;
     walk(call, ZT_LEAVE, result);
     if (zc_memory && zc_watched[call->func]) {
         const uint64_t since = zc_ticks_leave();

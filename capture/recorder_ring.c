@@ -86,10 +86,15 @@ static void advance(zc_reader *reader, uint64_t bytes)
 
 static zc_big *find_big(zc_reader *reader, uint32_t id)
 {
-    for (size_t i = 0; i < reader->n_big; i++)
-        if (reader->big[i].id == id)
-            return &reader->big[i];
-    return NULL;
+    size_t low = 0, high = reader->n_big; /* they come in the order of their ids */
+    while (low < high) {
+        const size_t mid = (low + high) / 2;
+        if (reader->big[mid].id < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < reader->n_big && reader->big[low].id == id ? &reader->big[low] : NULL;
 }
 
 static void add_data(zc_reader *reader, const zc_data *data, uint32_t record_size)
@@ -97,6 +102,8 @@ static void add_data(zc_reader *reader, const zc_data *data, uint32_t record_siz
     const uint64_t n = record_size - sizeof(*data);
     zc_big *big = find_big(reader, data->data_id);
     if (big == NULL) {
+        if (reader->n_big > 0 && reader->big[reader->n_big - 1].id > data->data_id)
+            return; /* out of order, too */
         if (!zc_grow(&reader->big, reader->n_big, &reader->big_room, sizeof(*reader->big)))
             return;
         big = &reader->big[reader->n_big++];
@@ -137,10 +144,9 @@ static bool add_content(zc_pieces *p, const zc_piece *piece, const void *payload
 }
 
 /* @return the highest data_id used. A piece that does not add up ends the list: what comes behind it cannot be trusted. */
-static uint32_t parse_pieces(zc_reader *reader, const uint8_t *bytes, uint64_t size, zc_pieces *p)
+static uint32_t add_pieces(zc_reader *reader, const uint8_t *bytes, uint64_t size, zc_pieces *p, bool listed)
 {
     uint32_t highest = 0;
-    p->n_pieces = p->n_contents = p->n_frames = 0;
     while (size >= sizeof(zc_piece)) {
         zc_piece piece;
         memcpy(&piece, bytes, sizeof(piece));
@@ -171,7 +177,10 @@ static uint32_t parse_pieces(zc_reader *reader, const uint8_t *bytes, uint64_t s
             bytes += padded;
             size -= padded;
         }
-        if (piece.kind == ZC_P_MEMORY) {
+        if (piece.kind == ZC_P_LIST) {
+            const uint32_t within = payload != NULL && !listed ? add_pieces(reader, payload, piece.len, p, true) : 0;
+            highest = within > highest ? within : highest;
+        } else if (piece.kind == ZC_P_MEMORY) {
             if (!zc_grow(&p->pieces, p->n_pieces, &p->pieces_room, sizeof(*p->pieces)))
                 break;
             p->pieces[p->n_pieces++] = (zt_piece){.addr = piece.addr, .len = piece.len, .data = payload, .hash = hash,
@@ -188,6 +197,12 @@ static uint32_t parse_pieces(zc_reader *reader, const uint8_t *bytes, uint64_t s
         }
     }
     return highest;
+}
+
+static uint32_t parse_pieces(zc_reader *reader, const uint8_t *bytes, uint64_t size, zc_pieces *p)
+{
+    p->n_pieces = p->n_contents = p->n_frames = 0;
+    return add_pieces(reader, bytes, size, p, false);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- calls */

@@ -154,7 +154,8 @@ enum zc_piece_kind {
     ZC_P_OPERAND,      /* contents: as ZT_C_OPERAND */
     ZC_P_USM,
     ZC_P_READBACK,
-    ZC_P_BACKTRACE     /* frame addresses: where each call returns to, innermost first */
+    ZC_P_BACKTRACE,    /* frame addresses: where each call returns to, innermost first */
+    ZC_P_LIST          /* came in ZC_R_DATA: pieces with their payloads, none of them of this kind */
 };
 enum zc_piece_flags {
     ZC_PF_DATA = 1,      /* the bytes came in ZC_R_DATA records with this piece's `data_id` */

@@ -483,9 +483,11 @@ static void see_readback(zo_graph *g, uint32_t index, const zt_content *content,
 void zo_host_reads(zo_graph *g, uint32_t index, const zt_call *call)
 {
     g->calls[index].unread = (uint32_t)g->n_unread;
-    for (uint32_t i = 0; i < call->n_contents && sightings_of(g) != NULL; i++)
-        if (call->contents[i].kind == ZT_C_READBACK)
-            see_readback(g, index, &call->contents[i], i + 1);
+    /* bytes say more than the hash of what they lie in, and are remembered last */
+    for (unsigned with_bytes = 0; with_bytes < 2 && sightings_of(g) != NULL; with_bytes++)
+        for (uint32_t i = 0; i < call->n_contents; i++)
+            if (call->contents[i].kind == ZT_C_READBACK && call->contents[i].hash_only != with_bytes)
+                see_readback(g, index, &call->contents[i], i + 1);
 }
 
 zr_item *zo_taken(const zo_graph *g, size_t *n)

@@ -17,7 +17,7 @@ typedef struct tally {
 } tally;
 
 typedef struct totals {
-    uint64_t calls, internal, first_ns, last_ns, added_ns, contents, content_bytes;
+    uint64_t calls, internal, first_ns, last_ns, added_ns, contents, content_bytes, hashed_bytes;
     tally *functions, *results;
     size_t n_functions, n_results;
     uint64_t *pending;
@@ -67,8 +67,10 @@ static int collect(zt_trace *trace, totals *t)
         t->internal += call->internal;
         t->added_ns += call->added_ns;
         t->contents += call->n_contents;
-        for (uint32_t i = 0; i < call->n_contents; i++)
+        for (uint32_t i = 0; i < call->n_contents; i++) {
             t->content_bytes += call->contents[i].len;
+            t->hashed_bytes += call->contents[i].hash_only ? call->contents[i].len : 0;
+        }
         if (call->func >= zt_funcs && call->func < zt_funcs + zt_n_funcs)
             by_function[call->func - zt_funcs]++;
         else
@@ -188,8 +190,8 @@ static void print_json(const zt_trace *trace, const totals *t)
         putchar('}');
     }
     printf("],\"start_ns\":%" PRIu64 ",\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64 ",\"added_ns\":%" PRIu64
-           ",\"internal_calls\":%" PRIu64 ",\"contents\":%" PRIu64 ",\"content_bytes\":%" PRIu64,
-           s->start_wall_ns, t->first_ns, t->last_ns, t->added_ns, t->internal, t->contents, t->content_bytes);
+           ",\"internal_calls\":%" PRIu64 ",\"contents\":%" PRIu64 ",\"content_bytes\":%" PRIu64 ",\"hashed_bytes\":%" PRIu64,
+           s->start_wall_ns, t->first_ns, t->last_ns, t->added_ns, t->internal, t->contents, t->content_bytes, t->hashed_bytes);
     if (e->exited)
         printf(",\"exit_status\":%d", e->status);
     else if (e->signalled)
@@ -263,8 +265,8 @@ static void print_text(const zt_trace *trace, const totals *t)
         printf(" (%" PRIu64 " of them by the loader itself)", t->internal);
     printf("\nbytes        %" PRIu64 ", %.2f a call\n", zt_trace_bytes(trace),
            t->calls ? (double)zt_trace_bytes(trace) / (double)t->calls : 0);
-    printf("contents     %s, %s; reading them added %.3f ms to the program\n", zt_count(t->contents, "piece").text,
-           zt_count(t->content_bytes, "byte").text, (double)t->added_ns / 1e6);
+    printf("contents     %s, %s, of %" PRIu64 " of them the hash only; reading them added %.3f ms to the program\n",
+           zt_count(t->contents, "piece").text, zt_count(t->content_bytes, "byte").text, t->hashed_bytes, (double)t->added_ns / 1e6);
     printf("results      ");
     for (size_t i = 0; i < t->n_results; i++)
         printf("%s%s %" PRIu64, i ? ", " : "", t->results[i].name, t->results[i].count);

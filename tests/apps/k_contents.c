@@ -165,11 +165,27 @@ static void two_halves(void)
         exit(BAD);
 }
 
+/* More stretches than the recorder takes at a time. */
+static void scattered(void)
+{
+    const size_t size = (size_t)16 << 20;
+    unsigned char *const memory = shared_new(&a, size);
+    memset(memory, 0, size);
+    set_pointer(kernel, 0, to);
+    set_pointer(kernel, 1, memory);
+    go();
+    finish();
+    for (size_t at = 0; at < size; at += 2 * 4096)
+        memory[at] = (unsigned char)(at / 8192 % 251 + 1);
+    go();
+    finish();
+}
+
 static const struct mode {
     const char *name;
     void (*run)(void);
 } modes[] = {{"argument", argument}, {"indirect", indirect}, {"member", member}, {"replaced", replaced}, {"chain", chain},
-             {"reader-first", reader_first}, {"regular", regular}, {"many", many}, {"two-halves", two_halves}};
+             {"reader-first", reader_first}, {"regular", regular}, {"many", many}, {"two-halves", two_halves}, {"scattered", scattered}};
 
 int main(int argc, char **argv)
 {

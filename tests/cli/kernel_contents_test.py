@@ -126,6 +126,13 @@ class Reached(Contents):
         self.trace("many")
         self.assertEqual(sum(1 for length in self.pages(self.launches()[0]).values() if length == PAGE), 100)
 
+    def test_more_stretches_than_fit_at_a_time(self):
+        for written in BOTH:
+            with self.subTest(written=written):
+                self.trace("scattered", written=written)
+                self.assertEqual(self.info()["dropped"], 0)
+                self.assertEqual(len(self.pages(self.launches()[1])), 2048 + (written == "auto"))  # this device writes as the host does
+
     def test_writes_while_the_device_is_at_it(self):
         """Only a kernel that says which pages the host wrote can tell them from what a launch in flight wrote."""
         self.trace("two-halves", "lazy", "auto")
