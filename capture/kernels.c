@@ -29,6 +29,26 @@ typedef struct kernel {
 static kernel *kernels; /* open addressing by handle */
 static size_t n_kernels, kernels_room;
 
+/* Kernels that reach nothing of the host's; a place may push out another, which then goes the long way. */
+static _Atomic uint64_t plain[1024];
+
+static _Atomic uint64_t *plain_place(uint64_t handle)
+{
+    return &plain[handle * 0x9e3779b97f4a7c15ull >> 54];
+}
+
+bool zc_kernel_plain(uint64_t handle)
+{
+    return handle != 0 && atomic_load_explicit(plain_place(handle), memory_order_relaxed) == handle;
+}
+
+static void note_plain(uint64_t handle, bool is_plain)
+{
+    _Atomic uint64_t *const at = plain_place(handle);
+    if (is_plain || atomic_load_explicit(at, memory_order_relaxed) == handle)
+        atomic_store_explicit(at, is_plain ? handle : 0, memory_order_relaxed);
+}
+
 static size_t place(const kernel *table, size_t room, uint64_t handle)
 {
     size_t at = (size_t)(handle * 0x9e3779b97f4a7c15ull >> 32) & (room - 1);
@@ -71,10 +91,12 @@ void zc_kernel_created(uint64_t handle)
     }
     kernels[place(kernels, kernels_room, handle)] = (kernel){.handle = handle};
     n_kernels++;
+    note_plain(handle, true);
 }
 
 static void forget(kernel *k)
 {
+    note_plain(k->handle, false);
     if (k->room)
         zc_unmap(k->pointers, k->room * sizeof(*k->pointers));
     *k = (kernel){.handle = GONE};
@@ -144,12 +166,13 @@ void zc_kernel_set(const zc_call *call)
             continue;
         if (p->type == (uint16_t)atomic_load(&flags_type))
             k->reach = reach_of(call->words[p->offset]);
-        if (blob != NULL && !counts && zt_types[p->type].cls == ZT_UINT) { /* its number, where the value is a blob */
+        else if (blob != NULL && !counts && zt_types[p->type].cls == ZT_UINT) { /* its number, where the value is a blob */
             const int64_t size = zt_eval_param(&w, &blob->count);
             set_argument(k, (uint32_t)call->words[p->offset], call->words[blob->offset], size > 0 ? (uint64_t)size : 0);
-            return;
+            break;
         }
     }
+    note_plain(k->handle, k->n == 0 && k->reach == 0 && !k->unknown);
 }
 
 unsigned zc_kernel_operands(uint64_t handle, zc_operand *out, unsigned n, unsigned room, uint8_t *reach)

@@ -308,6 +308,8 @@ void zc_contents_enter(zc_call *call);
 void zc_contents_leave(zc_call *call, uint64_t result);
 /* Quick test of an append: whether its operands, in `n` ranges, are all on the device and the list has nothing to do. */
 bool zc_contents_quick(zc_thread *t, uint64_t list, const uint64_t *addresses, unsigned n);
+/* Quick test of a launch: whether the kernel is known to reach no memory that the host sees. */
+bool zc_kernel_plain(uint64_t kernel);
 extern _Atomic uint32_t zc_in_flight; /* submitted commands that touch memory the host sees */
 extern _Atomic uint32_t zc_lists;     /* lists that hold or may get such commands */
 void zc_contents_fork(void);

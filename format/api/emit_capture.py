@@ -97,8 +97,9 @@ def watched(model, ann, func):
     roles = {ann.fields[p].role: p for p in func.params}
     types = {model.resolve(p.base) for p in func.params if not p.stars}
     if kind == "append":
-        # a kernel's reach and operands of unknown extent are for the general path
-        if "kernel" in roles or any(ann.fields[p].role == "kernel" or p.base == "ze_kernel_handle_t" for p in func.params):
+        # several kernels, and arguments that come with the launch, are for the general path
+        kernels = [p for p in func.params if ann.fields[p].role == "kernel" or p.base == "ze_kernel_handle_t"]
+        if any(p.stars for p in kernels) or kernels and any(p.stars > 1 for p in func.params if p.base == "void"):
             return "zc_memory"
         addresses = [f"(uint64_t)(uintptr_t){p.name}" for p in func.params
                      if ann.fields[p].shape == "address" and ann.fields[p].access]
@@ -106,6 +107,9 @@ def watched(model, ann, func):
         if listed is None:
             return None
         array = f"(const uint64_t[]){{{', '.join(addresses) or '0'}}}"
+        plain = "".join(f"zc_kernel_plain((uint64_t)(uintptr_t){p.name}) && " for p in kernels)
+        if plain:
+            return f"zc_memory && !({plain}zc_contents_quick(t, (uint64_t)(uintptr_t){listed.name}, {array}, {len(addresses)}))"
         return f"zc_memory && !zc_contents_quick(t, (uint64_t)(uintptr_t){listed.name}, {array}, {len(addresses)})"
     if kind in ("sync", "query"):
         return "zc_memory && atomic_load_explicit(&zc_in_flight, memory_order_relaxed)"
