@@ -43,6 +43,14 @@ typedef struct wishes {
     char *words; /* of --ignore */
 } wishes;
 
+static bool is_function(const char *glob)
+{
+    for (unsigned i = 0; i < zt_n_funcs; i++)
+        if (zt_glob(glob, zt_funcs[i].name))
+            return true;
+    return false;
+}
+
 static int take_ignore(wishes *w, const char *list)
 {
     char *const copy = strdup(list); /* the globs are kept until the end of the program */
@@ -62,6 +70,9 @@ static int take_ignore(wishes *w, const char *list)
             return zt_usage_error(&zt_command_diff, "diff: --ignore wants args, results, memory, order or functions, but one word of '%s' is empty", list);
         else if (w->compare.n_globs == ZD_GLOBS)
             return zt_usage_error(&zt_command_diff, "diff: --ignore takes %d functions, not more", ZD_GLOBS);
+        else if (word[0] != 'z' && !is_function(word)) /* one that begins like one may be newer than this program */
+            return zt_usage_error(&zt_command_diff, "diff: --ignore wants args, results, memory, order or functions such as 'zeMem*', "
+                                  "but no function matches '%s'", word);
         else
             w->compare.globs[w->compare.n_globs++] = word;
     }
@@ -223,7 +234,7 @@ static int run(int argc, char **argv)
     if (w.compare.is_replay)
         paths[operands++] = its_replay;
     if (operands != 2)
-        return zt_usage_error(&zt_command_diff, "diff wants two traces, but was given %d operands; 'zetrace help diff' tells more", operands);
+        return zt_usage_error(&zt_command_diff, "diff wants two traces, but was given %s; 'zetrace help diff' tells more", zt_count((unsigned)operands, "operand").text);
     if (strcmp(paths[0], "-") == 0 && strcmp(paths[1], "-") == 0)
         return zt_usage_error(&zt_command_diff, "diff can read one of both traces from standard input, not both");
     const bool tolerant = w.tolerance.ulp > 0 || w.tolerance.relative > 0;

@@ -168,7 +168,8 @@ void zt_diff_summary(zt_diff_report *r, FILE *out)
     const zd_op *const first = first_difference(r, &s);
     tallies only = {0}, results = {0};
     const zt_diff_totals *const t = &r->totals;
-    fprintf(out, "%" PRIu64 " calls are the same; %" PRIu64 " only in %s, %" PRIu64 " only in %s, %" PRIu64 " changed\n", t->equal, t->removed,
+    fprintf(out, "%s %s the same; %" PRIu64 " only in %s, %" PRIu64 " only in %s, %" PRIu64 " changed\n", zt_count(t->equal, "call").text,
+            zt_is(t->equal), t->removed,
             r->names[0], t->added, r->names[1], t->changed);
     if (first != NULL) {
         const int side = first->kind == ZD_ADDED;

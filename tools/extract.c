@@ -262,7 +262,7 @@ static int run(int argc, char **argv)
         json |= id == JSON;
     }
     if (operands != 1)
-        return zt_usage_error(&zt_command_extract, "extract wants one trace, but was given %d operands; 'zetrace help extract' tells more", operands);
+        return zt_usage_error(&zt_command_extract, "extract wants one trace, but was given %s; 'zetrace help extract' tells more", zt_count((unsigned)operands, "operand").text);
     if (folder == NULL || folder[0] == '\0' || strlen(folder) > 4096)
         return zt_usage_error(&zt_command_extract, "extract wants -o DIR, the folder to write to");
     const zt_parser one = {.command = &zt_command_extract, .argc = 2, .argv = operand, .at = 1};

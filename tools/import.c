@@ -140,7 +140,7 @@ static int run(int argc, char **argv)
             return zt_usage_error(&zt_command_import, "--level wants a number from 1 to 19, not '%s'", parser.value);
     }
     if (operands != 1)
-        return zt_usage_error(&zt_command_import, "import wants one file, but was given %d operands; 'zetrace help import' tells more", operands);
+        return zt_usage_error(&zt_command_import, "import wants one file, but was given %s; 'zetrace help import' tells more", zt_count((unsigned)operands, "operand").text);
     if (output == NULL)
         return zt_usage_error(&zt_command_import, "import wants -o FILE, the trace to write");
     const bool standard = strcmp(operand[1], "-") == 0, to_output = strcmp(output, "-") == 0;

@@ -46,7 +46,7 @@ bool zt_output_open(zt_output *output, const char *path, bool force)
     output->file = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (output->file != NULL)
         return true;
-    zt_complain("%s: %s", output->partial, strerror(errno));
+    zt_complain("%s cannot be created: %s; name a place that can be written to", output->partial, strerror(errno));
     if (fd >= 0)
         close(fd);
     free(output->partial);

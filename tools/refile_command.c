@@ -46,7 +46,7 @@ int zt_refile_parse(const zt_command *command, int argc, char **argv, int (*take
             return status;
     }
     if (operands != 1)
-        return zt_usage_error(command, "%s wants one trace, but was given %d operands; 'zetrace help %s' tells more", command->name, operands,
+        return zt_usage_error(command, "%s wants one trace, but was given %s; 'zetrace help %s' tells more", command->name, zt_count((unsigned)operands, "operand").text,
                               command->name);
     if (w->out == NULL || w->out[0] == '\0')
         return zt_usage_error(command, "%s wants -o OUT, the trace to write", command->name);

@@ -19,8 +19,8 @@ int zt_open_operand(const zt_parser *parser, zt_trace **trace)
     zt_error error = {0};
     const int operands = parser->argc - parser->at;
     if (operands != 1)
-        return zt_usage_error(parser->command, "%s wants one trace, but was given %d operands; 'zetrace help %s' tells more",
-                              parser->command->name, operands, parser->command->name);
+        return zt_usage_error(parser->command, "%s wants one trace, but was given %s; 'zetrace help %s' tells more",
+                              parser->command->name, zt_count((unsigned)operands, "operand").text, parser->command->name);
     const char *const path = parser->argv[parser->at];
     const int status = zt_trace_open(trace, path, &error);
     if (status == ZT_OK)

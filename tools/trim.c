@@ -401,7 +401,7 @@ static int run_with(int argc, char **argv, wishes *w)
             return status;
     }
     if (operands != 1)
-        return zt_usage_error(&zt_command_trim, "trim wants one trace, but was given %d operands; 'zetrace help trim' tells more", operands);
+        return zt_usage_error(&zt_command_trim, "trim wants one trace, but was given %s; 'zetrace help trim' tells more", zt_count((unsigned)operands, "operand").text);
     if (w->out == NULL)
         return zt_usage_error(&zt_command_trim, "trim wants -o OUT, the trace to write");
     if (!zt_calls_given(w->calls) && w->n_objects + w->n_kernels + w->n_needs == 0 && !w->minimise)

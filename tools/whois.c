@@ -360,8 +360,8 @@ static int run_whois(int argc, char **argv)
         }
     }
     if (argc - parser.at != 2)
-        return zt_usage_error(&zt_command_whois, "whois wants one trace and an address, but was given %d operands; 'zetrace help whois' tells more",
-                              argc - parser.at);
+        return zt_usage_error(&zt_command_whois, "whois wants one trace and an address, but was given %s; 'zetrace help whois' tells more",
+                              zt_count((unsigned)(argc - parser.at), "operand").text);
     if (!parse_address(argv[parser.at + 1], &address))
         return zt_usage_error(&zt_command_whois, "whois: an address such as 0x7f3a40001000 was wanted, but '%s' given", argv[parser.at + 1]);
     parser.argc--; /* the trace alone */

@@ -31,9 +31,34 @@ void zt_print_commands(FILE *out)
     fputs("\n'zetrace help COMMAND' tells more; 'zetrace --version' the version.\n", out);
 }
 
+/* How many letters have to be put in, left out or changed; 9 for what is too long. */
+static unsigned apart(const char *a, const char *b)
+{
+    unsigned row[16];
+    const size_t n = strlen(b);
+    if (n >= 16 || strlen(a) >= 16)
+        return 9;
+    for (size_t k = 0; k <= n; k++)
+        row[k] = (unsigned)k;
+    for (size_t i = 0; a[i] != '\0'; i++) {
+        unsigned corner = row[0]++;
+        for (size_t k = 0; k < n; k++) {
+            const unsigned changed = corner + (a[i] != b[k]), longer = row[k] + 1, shorter = row[k + 1] + 1;
+            corner = row[k + 1];
+            row[k + 1] = changed < longer ? (changed < shorter ? changed : shorter) : (longer < shorter ? longer : shorter);
+        }
+    }
+    return row[n];
+}
+
 int zt_no_command(const char *name)
 {
-    zt_complain("there is no command '%s'; 'zetrace help' lists them", name);
+    const char *meant = NULL;
+    for (size_t i = 0; zt_commands[i] != NULL && meant == NULL; i++)
+        if (apart(name, zt_commands[i]->name) <= (strlen(name) > 4 ? 2 : 1))
+            meant = zt_commands[i]->name;
+    zt_complain("there is no command '%s'%s%s%s; 'zetrace help' lists them", name, meant ? " ('" : "", meant ? meant : "",
+                meant ? "'?)" : "");
     return ZT_EXIT_USAGE;
 }
 

@@ -149,6 +149,28 @@ class Output(harness.Case):
         self.assertTrue(os.path.islink("evict"))
 
 
+class Mistyped(harness.Case):
+    def test_commands(self):
+        for word, meant in (("dif", "diff"), ("repla", "replay"), ("recrod", "record")):
+            self.assertSentence(zetrace(word, "t.zetrace"), 2, f"there is no command '{word}' ('{meant}'?)")
+        for word in ("xyz", "frobnicate", "a" * 5000, "\x1b[2J"):
+            r = zetrace(word)
+            self.assertEqual(r.returncode, 2, r.stderr)
+            self.assertNotIn("'?)", r.stderr)
+            self.assertNotIn("\x1b", r.stderr)
+
+    def test_functions_to_ignore(self):
+        self.record(app("evict"), options=["--schedule=eager"])
+        self.assertSentence(zetrace("diff", "--ignore=argz", "t.zetrace", "t.zetrace"), 2, "no function matches 'argz'")
+        for word in ("args", "zeMem*", "*Destroy", "zeNewerThanThis"):
+            self.assertEqual(zetrace("diff", "--ignore=" + word, "t.zetrace", "t.zetrace").returncode, 0)
+
+    def test_numbers_of_operands(self):
+        self.assertSentence(zetrace("diff", "a"), 2, "was given 1 operand;")
+        self.assertSentence(zetrace("whois", "a"), 2, "was given 1 operand;")
+        self.assertSentence(zetrace("trim", "-o", "x", "a", "b", "c"), 2, "was given 3 operands;")
+
+
 class Names(harness.Case):
     """A stranger's trace has escape sequences wherever it has text: none reaches a terminal."""
 
