@@ -12,9 +12,23 @@ ALL = {os.path.realpath(path) for path in LOADERS.values()}
 CLIENTS = ("client_linked", "client_dlsym", "client_static", "client_tables")
 
 
+WAYS = {  # what a user may have set
+    "tracing layer": {"ZE_ENABLE_TRACING_LAYER": "1"},
+    "validation layer": {"ZE_ENABLE_VALIDATION_LAYER": "1", "ZE_ENABLE_PARAMETER_VALIDATION": "1"},
+    "both layers": {"ZE_ENABLE_TRACING_LAYER": "1", "ZE_ENABLE_VALIDATION_LAYER": "1", "ZE_ENABLE_PARAMETER_VALIDATION": "1"},
+    "intercept": {"ZE_ENABLE_LOADER_INTERCEPT": "1"},
+    "library path": {"ZEL_LIBRARY_PATH": "LOADER'S FOLDER"},
+    "no driver tables": {"ZE_ENABLE_LOADER_DRIVER_DDI_PATH": "0"},
+}
+
+
 class Loaders(intel.Case):
-    def check(self, client, loader, drivers, options):
+    def check(self, client, loader, drivers, options, way=None):
         env = intel.environment(delay=0, ZE_ENABLE_ALT_DRIVERS=",".join(drivers))
+        folder = os.path.dirname(loader)
+        env.update({k: folder if v == "LOADER'S FOLDER" else v for k, v in (way or {}).items()})
+        if "ZE_ENABLE_TRACING_LAYER" in env:  # the loader's own, not that of sid, which these copies of the programs would find
+            env["LD_PRELOAD"] += ":" + os.path.join(folder, "libze_tracing_layer.so.1")
         # a client that is linked takes what is loaded already
         if client == "client_linked":
             env["LD_PRELOAD"] += ":" + loader
@@ -25,8 +39,8 @@ class Loaders(intel.Case):
         self.assertGreater(total, 20)
         functions = dict(info["functions"])
         functions["zeInit"] -= info["internal_calls"]
-        if options and len(drivers) > 1:
-            # a loader with two drivers asks them itself, and stands above what records
+        if options and (len(drivers) > 1 or "ZE_ENABLE_LOADER_INTERCEPT" in env):
+            # a loader that stands between asks the drivers itself, and stands above what records
             self.assertEqual({name: n for name, n in by_name.items() if functions.get(name, 0) < n}, {})
         else:
             self.assertEqual(info["calls"] - info["internal_calls"], total)
@@ -45,6 +59,14 @@ class Loaders(intel.Case):
                     for options in ([], ["--attach=driver"]):
                         with self.subTest(client, loader=loader, driver=drivers, options=options):
                             self.check(client, LOADERS[loader], DRIVERS[drivers], options)
+
+    def test_layers_and_paths(self):
+        for way in WAYS:
+            for loader in LOADERS:
+                for drivers in DRIVERS:
+                    for options in ([], ["--attach=driver"]):
+                        with self.subTest(way, loader=loader, driver=drivers, options=options):
+                            self.check("client_dlsym", LOADERS[loader], DRIVERS[drivers], options, WAYS[way])
 
 
 if __name__ == "__main__":
