@@ -262,7 +262,13 @@ ze_result_t soft_zeCommandListAppendMemoryFill(ze_command_list_handle_t hCommand
 {
     if (soft.schedule == SOFT_NULL)
         return ZE_RESULT_SUCCESS;
-    if (pattern_size == 0 || pattern_size > 128 || (pattern_size & (pattern_size - 1)))
+    soft_enter();
+    const soft_object *const list = soft_object_get(hCommandList, SOFT_LIST);
+    const size_t longest = list != NULL ? soft_longest_pattern[list->list.ordinal] : 0;
+    soft_leave();
+    if (list == NULL)
+        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    if (pattern_size == 0 || pattern_size > longest || (pattern_size & (pattern_size - 1)))
         return ZE_RESULT_ERROR_INVALID_SIZE;
     soft_command *const c = soft_command_new(SOFT_C_FILL);
     if (c != NULL) {

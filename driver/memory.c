@@ -208,8 +208,10 @@ ze_result_t soft_zeMemGetAddressRange(ze_context_handle_t hContext, const void *
     soft_enter();
     soft_object *const context = soft_object_get(hContext, SOFT_CONTEXT);
     const soft_alloc *const a = soft_alloc_find_locked((uint64_t)ptr);
-    if (context == NULL || a == NULL || a->context != context)
+    if (context == NULL)
         result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    else if (a == NULL || a->context != context)
+        result = ZE_RESULT_ERROR_ADDRESS_NOT_FOUND;
     else {
         if (pBase)
             *pBase = (void *)a->base;

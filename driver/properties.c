@@ -132,7 +132,7 @@ ze_result_t soft_zeDeviceGetProperties(ze_device_handle_t hDevice, ze_device_pro
     p->type = ZE_DEVICE_TYPE_GPU;
     p->vendorId = 0x8086;
     p->deviceId = 0x0bd5;
-    p->flags = ZE_DEVICE_PROPERTY_FLAG_ECC;
+    p->flags = 0;
     p->subdeviceId = 0;
     p->coreClockRate = 1600;
     p->maxMemAllocSize = 64ull << 30;
@@ -187,19 +187,18 @@ ze_result_t soft_zeDeviceGetCommandQueueGroupProperties(ze_device_handle_t hDevi
 {
     static const struct {
         uint32_t flags, queues;
-        size_t pattern;
     } groups[] = {
         {ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE | ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY |
-             ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COOPERATIVE_KERNELS, 1, 128},
-        {ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY, 1, 128},
-        {ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY, 8, 128},
+             ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COOPERATIVE_KERNELS, 1},
+        {ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY, 1},
+        {ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY, 8},
     };
     if (!is_device(hDevice))
         return ZE_RESULT_ERROR_INVALID_ARGUMENT;
     const uint32_t n = two_calls(pCount, 3, p);
     for (uint32_t i = 0; i < n; i++) {
         p[i].flags = groups[i].flags;
-        p[i].maxMemoryFillPatternSize = groups[i].pattern;
+        p[i].maxMemoryFillPatternSize = soft_longest_pattern[i];
         p[i].numQueues = groups[i].queues;
     }
     return ZE_RESULT_SUCCESS;
@@ -225,8 +224,9 @@ ze_result_t soft_zeDeviceGetMemoryAccessProperties(ze_device_handle_t hDevice, z
     const ze_memory_access_cap_flags_t all = ZE_MEMORY_ACCESS_CAP_FLAG_RW | ZE_MEMORY_ACCESS_CAP_FLAG_ATOMIC;
     if (!is_device(hDevice))
         return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    p->hostAllocCapabilities = p->deviceAllocCapabilities = p->sharedSingleDeviceAllocCapabilities = all;
-    p->sharedCrossDeviceAllocCapabilities = all;
+    p->hostAllocCapabilities = ZE_MEMORY_ACCESS_CAP_FLAG_RW;
+    p->deviceAllocCapabilities = p->sharedSingleDeviceAllocCapabilities = all;
+    p->sharedCrossDeviceAllocCapabilities = soft.devices > 1 ? all : 0;
     p->sharedSystemAllocCapabilities = 0;
     return ZE_RESULT_SUCCESS;
 }
@@ -363,10 +363,8 @@ ze_result_t soft_zeContextGetStatus(ze_context_handle_t hContext)
     if (soft.schedule == SOFT_NULL)
         return ZE_RESULT_SUCCESS;
     soft_enter();
-    ze_result_t result = soft_object_get(hContext, SOFT_CONTEXT) ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    for (unsigned i = 0; result == ZE_RESULT_SUCCESS && i < soft.devices; i++)
-        if (soft_any_banned_locked(soft_devices[i]))
-            result = ZE_RESULT_ERROR_DEVICE_LOST;
+    /* also after a fault, as on the data-center driver: the device tells of it */
+    const ze_result_t result = soft_object_get(hContext, SOFT_CONTEXT) ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
     soft_leave();
     return result;
 }

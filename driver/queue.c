@@ -3,6 +3,7 @@
 #include "soft.h"
 
 const unsigned soft_queues_of_group[3] = {1, 1, 8};
+const size_t soft_longest_pattern[] = {sizeof(((soft_command *)NULL)->pattern), 1, 1}; /* copy engines fill with bytes */
 
 typedef struct work {
     soft_ring *ring;

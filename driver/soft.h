@@ -301,6 +301,7 @@ ze_result_t soft_wait_locked(const soft_target *target, bool (*done)(void *ctx),
                              uint64_t timeout);
 
 extern const unsigned soft_queues_of_group[3];
+extern const size_t soft_longest_pattern[]; /* of a fill, by group */
 /* Waits for a carrier's work up to that number: a queue's, or an immediate list's. */
 ze_result_t soft_wait_work_locked(soft_ring *ring, soft_object *carrier, uint64_t number, uint64_t timeout);
 

@@ -3,8 +3,11 @@
  * calls one|seven THREADS CALLS BURST [WARM]: a loop of cheap calls. one: zeEventQueryStatus (1 argument); seven:
  * zeCommandListAppendMemoryCopy between device memory (7 arguments), on a list of each thread's own. After BURST calls
  * (0: never) the thread rests for 5 ms, outside the time taken, so that the ring empties. WARM calls (60000), which
- * touch each page of a ring, come before and are not counted. Prints ns per call.
+ * touch each page of a ring, come before and are not counted. Prints ns per call. With BENCH_TRACER in the environment both
+ * functions have an empty callback in the loader's tracing layer, which ZE_ENABLE_TRACING_LAYER=1 switches on.
  */
+#include <level_zero/layers/zel_tracing_api.h>
+#include <level_zero/layers/zel_tracing_ddi.h>
 #include <level_zero/ze_api.h>
 
 #include <pthread.h>
@@ -46,6 +49,26 @@ static double stretch(ze_command_list_handle_t list, ze_event_handle_t event, un
         for (unsigned long i = 0; i < n; i++)
             zeEventQueryStatus(event);
     return now() - begin;
+}
+
+static void queried(ze_event_query_status_params_t *params, ze_result_t result, void *of_tracer, void **of_call)
+{
+    (void)params, (void)result, (void)of_tracer, (void)of_call;
+}
+
+static void appended(ze_command_list_append_memory_copy_params_t *params, ze_result_t result, void *of_tracer, void **of_call)
+{
+    (void)params, (void)result, (void)of_tracer, (void)of_call;
+}
+
+static void trace_empty(void)
+{
+    const zel_tracer_desc_t desc = {.stype = ZEL_STRUCTURE_TYPE_TRACER_DESC};
+    zel_core_callbacks_t callbacks = {.Event.pfnQueryStatusCb = queried, .CommandList.pfnAppendMemoryCopyCb = appended};
+    zel_tracer_handle_t tracer;
+    MUST(zelTracerCreate(&desc, &tracer));
+    MUST(zelTracerSetPrologues(tracer, &callbacks));
+    MUST(zelTracerSetEnabled(tracer, 1));
 }
 
 static void *work(void *index)
@@ -97,6 +120,8 @@ int main(int argc, char **argv)
     const ze_device_mem_alloc_desc_t md = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC};
     MUST(zeMemAllocDevice(context, &md, 4096, 64, device, (void **)&from));
     MUST(zeMemAllocDevice(context, &md, 4096, 64, device, (void **)&to));
+    if (getenv("BENCH_TRACER") != NULL)
+        trace_empty();
     pthread_t t[16];
     double ns[16] = {0}, sum = 0;
     if (threads < 1 || threads > 16 || pthread_barrier_init(&start, NULL, threads) != 0)

@@ -231,7 +231,7 @@ class Replay(Diff):
 class BadInput(Diff):
     def test_sentences(self):
         self.record(app("evict_good"))
-        self.assertSentence(diff("t.zetrace"), 2, "two traces", "1 operands")
+        self.assertSentence(diff("t.zetrace"), 2, "two traces", "1 operand;")
         self.assertSentence(diff("t.zetrace", "missing.zetrace"), 2, "missing.zetrace")
         self.assertSentence(diff("-", "-"), 2, "standard input")
         self.assertSentence(diff("--by=both", "t.zetrace", "t.zetrace"), 2, "both")

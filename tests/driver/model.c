@@ -181,7 +181,7 @@ static void memory(void)
     CHECK(props.type == ZE_MEMORY_TYPE_UNKNOWN && device == NULL);
     OK(ze.mem.pfnGetAddressRange(the_context, p + 5000, &base, &size));
     CHECK(base == p && size == 100000);
-    IS(ze.mem.pfnGetAddressRange(the_context, p + 100000, &base, &size), ZE_RESULT_ERROR_INVALID_ARGUMENT);
+    IS(ze.mem.pfnGetAddressRange(the_context, p + 100000, &base, &size), ZE_RESULT_ERROR_ADDRESS_NOT_FOUND);
     IS(ze.mem.pfnFree(the_context, p + 8), ZE_RESULT_ERROR_INVALID_ARGUMENT);
     OK(ze.mem.pfnFree(the_context, p));
     IS(ze.mem.pfnFree(the_context, p), ZE_RESULT_ERROR_INVALID_ARGUMENT);

@@ -99,7 +99,7 @@ static void table(void)
     OK(ze.context.pfnCreate(the_driver, &cd, &context));
     IS(ze.mem.pfnFree(context, new_host(8)), argument); /* of another context */
     IS(ze.mem.pfnGetAllocProperties(no_context, none, &props, NULL), argument);
-    IS(ze.mem.pfnGetAddressRange(the_context, none, &p, &size), argument);
+    IS(ze.mem.pfnGetAddressRange(the_context, none, &p, &size), ZE_RESULT_ERROR_ADDRESS_NOT_FOUND);
     IS(ze.list.pfnCreate(no_context, the_device, &ld, &made), argument);
     IS(ze.list.pfnCreate(the_context, no_device, &ld, &made), argument);
     IS(ze.list.pfnCreate(the_context, the_device, &third, &made), argument);

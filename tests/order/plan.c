@@ -127,6 +127,12 @@ static int pick_buffer(program *p, int context)
     }
 }
 
+/* A copy engine fills with single bytes. */
+static uint64_t pattern_for(const program *p, int lane, uint64_t wanted)
+{
+    return p->lanes[lane].ordinal > 0 ? (wanted & 0xff) * 0x0101010101010101u : wanted;
+}
+
 static void random_command(program *p)
 {
     const int l = (int)roll(p, (uint64_t)p->n_lanes), context = p->lanes[l].context;
@@ -136,7 +142,7 @@ static void random_command(program *p)
     o.size = 64 * n;
     o.dst = pick_buffer(p, context);
     o.dst_at = 64 * (int)roll(p, (uint64_t)(blocks - n + 1));
-    o.pattern = roll(p, UINT64_MAX);
+    o.pattern = pattern_for(p, l, roll(p, UINT64_MAX));
     if (o.command == C_COPY) {
         do
             o.src = pick_buffer(p, context);
@@ -401,7 +407,7 @@ void plan(program *p, int lanes, int commands)
                     host_op o = command_on(p, l, C_FILL);
                     o.dst = b;
                     o.size = BUFFER_SIZE;
-                    o.pattern = p->buffers[b].seed;
+                    o.pattern = pattern_for(p, l, p->buffers[b].seed);
                     append(p, o);
                     break;
                 }

@@ -237,8 +237,8 @@ static void append(const host_op *o, int at, const removal *out)
     const ze_event_handle_t signal = o->signal >= 0 ? live.events[o->signal] : NULL;
     unsigned char *const dst = o->dst >= 0 ? live.memory[o->dst] + o->dst_at : NULL;
     if (o->command == C_FILL)
-        GOES(zeCommandListAppendMemoryFill(list, dst, &o->pattern, sizeof(o->pattern), (size_t)o->size, signal, n,
-                                           first));
+        GOES(zeCommandListAppendMemoryFill(list, dst, &o->pattern, P.lanes[o->lane].ordinal > 0 ? 1 : sizeof(o->pattern), (size_t)o->size,
+                                           signal, n, first));
     else if (o->command == C_COPY)
         GOES(zeCommandListAppendMemoryCopy(list, dst, live.memory[o->src] + o->src_at, (size_t)o->size, signal, n,
                                            first));
