@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Two loaders, Intel's driver and libze_soft and both: every call is recorded, counted against the client's own count."""
 import os
+import re
+import subprocess
 import unittest
 
 import intel
@@ -59,6 +61,22 @@ class Loaders(intel.Case):
                     for options in ([], ["--attach=driver"]):
                         with self.subTest(client, loader=loader, driver=drivers, options=options):
                             self.check(client, LOADERS[loader], DRIVERS[drivers], options)
+
+    def test_every_function(self):
+        """All that sid's loader exports of the API, each once."""
+        r = subprocess.run(["nm", "-D", "--defined-only", intel.LOADER], stdout=subprocess.PIPE, text=True, check=True)
+        exported = re.findall(r" T (ze[rst]?[A-Z]\w*)", r.stdout)
+        names = [name for name in exported if not name.endswith("ProcAddrTable") and not name.startswith("zeLoader")]
+        self.assertGreaterEqual(len(names), 478)
+        first = ["zeInit", "zesInit"]
+        for options in ([], ["--attach=driver"]):
+            with self.subTest(options=options):
+                r = self.zetrace("record", "-f", "-o", "t.zetrace", "--driver=" + harness.DRIVER, *options, "--", harness.app("every_export"),
+                                 intel.LOADER, *first, *(name for name in names if name not in first), env={"LD_PRELOAD": ""})
+                self.assertEqual(len(r.stdout.splitlines()), len(names))
+                info = self.info()
+                self.assertEqual({name: n for name, n in info["functions"].items() if n}, dict.fromkeys(names, 1))
+                self.assertEqual((info["dropped"], info["complete"], info["internal_calls"]), (0, True, 0))
 
     def test_layers_and_paths(self):
         for way in WAYS:

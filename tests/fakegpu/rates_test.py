@@ -12,7 +12,7 @@ import unittest
 import intel
 from intel import harness
 
-RUNS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 60
+RUNS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 40
 
 
 def fisher(a, b, n):
