@@ -229,12 +229,47 @@ static void test_user_pages_gone(void)
     end(&b);
 }
 
+/* What is said on stderr from here to heard(), read from a file that takes its place. */
+static int hear(void)
+{
+    fflush(stderr);
+    const int kept = dup(STDERR_FILENO), file = memfd_create("stderr", 0);
+    CU_ASSERT_FATAL(kept >= 0 && file >= 0 && dup2(file, STDERR_FILENO) == STDERR_FILENO);
+    close(file);
+    return kept;
+}
+
+static void heard(int kept, char *text, size_t room)
+{
+    const ssize_t n = pread(STDERR_FILENO, text, room - 1, 0);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    text[n > 0 ? n : 0] = '\0';
+}
+
 static void test_unknown_command(void)
 {
     struct bench b = begin(XE_ENGINE_COMPUTE);
     const uint32_t words[] = {0x7bcd0000};
+    char said[4096];
+    const int kept = hear();
     CU_ASSERT_EQUAL(submit(&b, words, 1), 0);
     expect_ban(&b);
+    heard(kept, said, sizeof(said));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "command 0x7bcd0000 at 0x100000 of the compute engine is not known"));
+    end(&b);
+}
+
+static void test_unknown_ioctl(void)
+{
+    struct bench b = begin(XE_ENGINE_COPY);
+    char said[4096];
+    const int kept = hear();
+    errno = 0;
+    CU_ASSERT_EQUAL(call(b.fd, 0x1f, NULL), -1);
+    CU_ASSERT_EQUAL(errno, EINVAL);
+    heard(kept, said, sizeof(said));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "ioctl 0x5f of xe is not known"));
     end(&b);
 }
 
@@ -288,7 +323,6 @@ static void test_objects(void)
     CU_ASSERT_EQUAL(call(b.fd, XE_GEM_CREATE, &create), -1);
     CU_ASSERT_EQUAL(errno, ENOMEM);
     CU_ASSERT_EQUAL(call(b.fd, XE_GEM_MMAP_OFFSET, &(struct xe_gem_mmap_offset){.handle = 999999}), -1);
-    CU_ASSERT_EQUAL(call(b.fd, 0x1f, NULL), -1);
     end(&b);
 }
 
@@ -303,6 +337,7 @@ int main(void)
     CU_add_test(suite, "unbound in flight", test_unbound_in_flight);
     CU_add_test(suite, "user pages gone", test_user_pages_gone);
     CU_add_test(suite, "unknown command", test_unknown_command);
+    CU_add_test(suite, "unknown ioctl", test_unknown_ioctl);
     CU_add_test(suite, "gate", test_gate);
     CU_add_test(suite, "binds", test_binds);
     CU_add_test(suite, "objects", test_objects);
